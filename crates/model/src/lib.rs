@@ -1,1 +1,30 @@
-//! didact-model
+//! The vocabulary of didact: what is learned ([`rule::LocalRule`]), from which inputs, how, and what is observed.
+//!
+//! Everything passes through two small things. A [`rule::LocalRule`] says what is learned: it sees the input only
+//! through its projections and answers with one number per trained row. A [`trajectory::Trajectory`] says what was
+//! observed. Engines, in other crates, turn the first into the second.
+
+pub mod averages;
+pub mod clock;
+pub mod constraint;
+pub mod engine;
+pub mod families;
+pub mod observable;
+pub mod overlaps;
+pub mod problem;
+pub mod record;
+pub mod rule;
+pub mod spectrum;
+pub mod square_loss;
+pub mod start;
+pub mod trajectory;
+
+pub use clock::Clock;
+pub use constraint::Constraint;
+pub use engine::{Engine, EngineError, Monitor, Unwatched};
+pub use overlaps::Overlaps;
+pub use problem::{Problem, Training};
+pub use record::{Event, Record};
+pub use rule::{Averages, Kick, Law, LocalRule, Needed, Sample, Shape};
+pub use spectrum::Spectrum;
+pub use trajectory::{Outcome, Trajectory};

@@ -1,0 +1,89 @@
+//! Cholesky factors of positive semi-definite matrices, zero pivots included.
+
+use super::{Mat, dot};
+
+/// A matrix that should have been positive semi-definite has a negative direction.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("the matrix is not positive semi-definite: pivot {index} is {pivot:.3e} (scale {scale:.3e})")]
+pub struct NotPositive {
+    /// Row of the offending pivot.
+    pub index: usize,
+    /// Its value: what is left of the diagonal entry after the earlier rows are projected out.
+    pub pivot: f64,
+    /// The diagonal entry it is compared with.
+    pub scale: f64,
+}
+
+/// Pivots below this fraction of their diagonal entry count as zero: the rounding of an inner product of a few rows.
+const ZERO_PIVOT: f64 = 1e-13;
+
+/// The lower-triangular L with L Lᵀ = A for a symmetric positive *semi*-definite A.
+///
+/// A zero pivot gives a zero column: row i then lies in the span of the rows before it, up to rounding. So a Gram
+/// matrix of dependent rows has a factor, and `L z` with z ~ N(0, 1) has covariance A whatever the rank.
+pub fn cholesky_psd(a: &Mat) -> Result<Mat, NotPositive> {
+    let n = a.rows();
+    assert_eq!(n, a.cols(), "square");
+    let mut l = Mat::zeros(n, n);
+    for i in 0..n {
+        for j in 0..i {
+            let pivot = l[(j, j)];
+            if pivot > 0.0 {
+                l[(i, j)] = (a[(i, j)] - dot(&l.row(i)[..j], &l.row(j)[..j])) / pivot;
+            }
+        }
+        let scale = a[(i, i)];
+        let pivot = scale - dot(&l.row(i)[..i], &l.row(i)[..i]);
+        // An off-diagonal entry that a zero pivot cannot carry is rounding, or a proof that A is not PSD.
+        let lost = (0..i)
+            .filter(|&j| l[(j, j)] == 0.0)
+            .map(|j| (a[(i, j)] - dot(&l.row(i)[..j], &l.row(j)[..j])).powi(2) / a[(j, j)].max(f64::MIN_POSITIVE))
+            .fold(0.0, f64::max);
+        if !pivot.is_finite() || pivot < -1e-10 * scale.abs() || lost > 1e-10 * scale.abs() {
+            return Err(NotPositive { index: i, pivot: pivot.min(-lost), scale });
+        }
+        l[(i, i)] = if pivot > ZERO_PIVOT * scale { pivot.sqrt() } else { 0.0 };
+    }
+    Ok(l)
+}
+
+/// True for a symmetric matrix (to rounding) without negative directions.
+pub fn is_psd(a: &Mat) -> bool {
+    a.asymmetry() <= 1e-12 * a.max_abs().max(f64::MIN_POSITIVE) && cholesky_psd(a).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_factor_of_a_gram_of_any_rank_gives_it_back(
+            entries in prop::collection::vec(-2.0..2.0f64, 24), rank in 1usize..5
+        ) {
+            let w = Mat::from_fn(6, rank, |i, j| entries[i * 4 + j]);
+            let gram = w.gram();
+            let l = cholesky_psd(&gram).unwrap();
+            let mut difference = l.gram();
+            difference.add_scaled(-1.0, &gram);
+            prop_assert!(difference.max_abs() < 1e-6 * gram.max_abs(), "{difference:?}");
+        }
+    }
+
+    #[test]
+    fn a_duplicated_row_has_a_zero_pivot() {
+        let w = Mat::from_rows(&[vec![1.0, 2.0], vec![1.0, 2.0], vec![0.5, -1.0]]).unwrap();
+        let l = cholesky_psd(&w.gram()).unwrap();
+        assert_eq!(l[(1, 1)], 0.0);
+        assert!((l.gram()[(2, 1)] - w.gram()[(2, 1)]).abs() < 1e-14);
+    }
+
+    #[test]
+    fn a_negative_direction_is_refused() {
+        let a = Mat::from_rows(&[vec![1.0, 2.0], vec![2.0, 1.0]]).unwrap();
+        assert_eq!(cholesky_psd(&a).unwrap_err().index, 1);
+        let hidden = Mat::from_rows(&[vec![0.0, 0.1], vec![0.1, 1.0]]).unwrap();
+        assert!(cholesky_psd(&hidden).is_err());
+    }
+}

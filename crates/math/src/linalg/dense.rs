@@ -1,0 +1,115 @@
+//! Eigenvalues, singular values and solves of dense matrices: the only file that names `faer`.
+
+use super::Mat;
+use faer::Side;
+use faer::linalg::solvers::Solve;
+
+/// A real symmetric eigenproblem A = V diag(values) Vᵀ.
+#[derive(Debug, Clone)]
+pub struct Eigen {
+    /// Ascending.
+    pub values: Vec<f64>,
+    /// Column k is the unit eigenvector of `values[k]`.
+    pub vectors: Mat,
+}
+
+/// A thin singular value decomposition A = U diag(values) Vᵀ.
+#[derive(Debug, Clone)]
+pub struct Svd {
+    /// Orthonormal columns, rows(A) x min.
+    pub left: Mat,
+    /// Descending, non-negative.
+    pub values: Vec<f64>,
+    /// Orthonormal columns, cols(A) x min.
+    pub right: Mat,
+}
+
+fn to_faer(a: &Mat) -> faer::Mat<f64> {
+    faer::Mat::from_fn(a.rows(), a.cols(), |i, j| a[(i, j)])
+}
+
+fn from_faer(a: faer::MatRef<'_, f64>) -> Mat {
+    Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)])
+}
+
+/// Eigenvalues (ascending) and eigenvectors of a symmetric matrix; only the lower triangle is read.
+///
+/// # Panics
+/// On non-finite entries.
+pub fn symmetric_eigen(a: &Mat) -> Eigen {
+    assert!(a.is_finite(), "eigenvalues of a matrix with non-finite entries");
+    let eigen = to_faer(a).self_adjoint_eigen(Side::Lower).expect("a finite symmetric matrix has eigenvalues");
+    let values = eigen.S().column_vector().iter().copied().collect();
+    Eigen { values, vectors: from_faer(eigen.U()) }
+}
+
+/// Thin singular value decomposition.
+///
+/// # Panics
+/// On non-finite entries.
+pub fn svd(a: &Mat) -> Svd {
+    assert!(a.is_finite(), "singular values of a matrix with non-finite entries");
+    let svd = to_faer(a).thin_svd().expect("a finite matrix has singular values");
+    let values = svd.S().column_vector().iter().copied().collect();
+    Svd { left: from_faer(svd.U()), values, right: from_faer(svd.V()) }
+}
+
+/// Eigenvalues of a general real matrix as (real, imaginary) pairs, in no particular order.
+///
+/// # Panics
+/// On non-finite entries.
+pub fn eigenvalues_general(a: &Mat) -> Vec<(f64, f64)> {
+    assert!(a.is_finite(), "eigenvalues of a matrix with non-finite entries");
+    let values = to_faer(a).eigenvalues().expect("a finite matrix has eigenvalues");
+    values.into_iter().map(|z| (z.re, z.im)).collect()
+}
+
+/// The solution X of A X = B, A square and invertible (LU with partial pivoting).
+pub fn solve(a: &Mat, b: &Mat) -> Mat {
+    from_faer(to_faer(a).partial_piv_lu().solve(to_faer(b)).as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn random(entries: &[f64], rows: usize, cols: usize) -> Mat {
+        Mat::from_fn(rows, cols, |i, j| entries[i * cols + j])
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn factors_multiply_back(entries in prop::collection::vec(-3.0..3.0f64, 20)) {
+            let a = random(&entries, 4, 5);
+            let gram = a.gram();
+            let eigen = symmetric_eigen(&gram);
+            prop_assert!(eigen.values.is_sorted());
+            let mut back = eigen.vectors.times(&Mat::diagonal(&eigen.values)).times(&eigen.vectors.transpose());
+            back.add_scaled(-1.0, &gram);
+            prop_assert!(back.max_abs() < 1e-12 * (1.0 + gram.max_abs()));
+
+            let svd = svd(&a);
+            let mut back = svd.left.times(&Mat::diagonal(&svd.values)).times(&svd.right.transpose());
+            back.add_scaled(-1.0, &a);
+            prop_assert!(back.max_abs() < 1e-12 * (1.0 + a.max_abs()));
+
+            let mut regular = gram;
+            for i in 0..4 {
+                regular[(i, i)] += 1.0;
+            }
+            let mut back = regular.times(&solve(&regular, &a));
+            back.add_scaled(-1.0, &a);
+            prop_assert!(back.max_abs() < 1e-11);
+        }
+    }
+
+    #[test]
+    fn a_rotation_has_complex_eigenvalues() {
+        let a = Mat::from_rows(&[vec![0.0, -2.0], vec![2.0, 0.0]]).unwrap();
+        let mut imaginary: Vec<f64> = eigenvalues_general(&a).iter().map(|z| z.1).collect();
+        imaginary.sort_by(f64::total_cmp);
+        assert!((imaginary[0] + 2.0).abs() < 1e-14 && (imaginary[1] - 2.0).abs() < 1e-14);
+    }
+}

@@ -1,0 +1,197 @@
+//! Dense linear algebra: one matrix type, the factorisations the theory needs.
+//!
+//! Small matrices dominate (Grams of a few rows), so [`Mat`] is a plain row-major array with simple loops. Large
+//! symmetric eigenproblems, singular values and general solves go to `faer`, which is imported by `dense` alone.
+
+mod cholesky;
+mod dense;
+mod triangular;
+
+pub use cholesky::{NotPositive, cholesky_psd, is_psd};
+pub use dense::{Eigen, Svd, eigenvalues_general, solve, svd, symmetric_eigen};
+pub use triangular::{absorb_columns, lower_from_rows};
+
+use std::ops::{Index, IndexMut};
+
+/// A dense row-major matrix of `f64`.
+#[derive(Clone, PartialEq, Default)]
+pub struct Mat {
+    rows: usize,
+    cols: usize,
+    data: Vec<f64>,
+}
+
+impl Mat {
+    /// The rows x cols zero matrix.
+    pub fn zeros(rows: usize, cols: usize) -> Self {
+        Self { rows, cols, data: vec![0.0; rows * cols] }
+    }
+
+    /// The n x n identity.
+    pub fn identity(n: usize) -> Self {
+        Self::from_fn(n, n, |i, j| f64::from(i == j))
+    }
+
+    /// Entry (i, j) = f(i, j).
+    pub fn from_fn(rows: usize, cols: usize, mut f: impl FnMut(usize, usize) -> f64) -> Self {
+        let mut m = Self::zeros(rows, cols);
+        for i in 0..rows {
+            for j in 0..cols {
+                m[(i, j)] = f(i, j);
+            }
+        }
+        m
+    }
+
+    /// From nested rows; `None` when they have different lengths.
+    pub fn from_rows(rows: &[Vec<f64>]) -> Option<Self> {
+        let cols = rows.first().map_or(0, Vec::len);
+        rows.iter().all(|r| r.len() == cols).then(|| Self { rows: rows.len(), cols, data: rows.concat() })
+    }
+
+    /// A diagonal matrix.
+    pub fn diagonal(entries: &[f64]) -> Self {
+        Self::from_fn(entries.len(), entries.len(), |i, j| if i == j { entries[i] } else { 0.0 })
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Row i as a slice.
+    pub fn row(&self, i: usize) -> &[f64] {
+        &self.data[i * self.cols..(i + 1) * self.cols]
+    }
+
+    /// Row i as a mutable slice.
+    pub fn row_mut(&mut self, i: usize) -> &mut [f64] {
+        &mut self.data[i * self.cols..(i + 1) * self.cols]
+    }
+
+    /// All entries, row by row.
+    pub fn as_slice(&self) -> &[f64] {
+        &self.data
+    }
+
+    /// All entries, row by row, mutable.
+    pub fn as_mut_slice(&mut self) -> &mut [f64] {
+        &mut self.data
+    }
+
+    /// The rows as nested vectors (for output).
+    pub fn to_rows(&self) -> Vec<Vec<f64>> {
+        (0..self.rows).map(|i| self.row(i).to_vec()).collect()
+    }
+
+    /// Sets every entry.
+    pub fn fill(&mut self, value: f64) {
+        self.data.fill(value);
+    }
+
+    /// The transpose.
+    pub fn transpose(&self) -> Self {
+        Self::from_fn(self.cols, self.rows, |i, j| self[(j, i)])
+    }
+
+    /// The matrix product `self · other`.
+    pub fn times(&self, other: &Self) -> Self {
+        assert_eq!(self.cols, other.rows, "inner dimensions");
+        let mut out = Self::zeros(self.rows, other.cols);
+        for i in 0..self.rows {
+            for (k, &a) in self.row(i).iter().enumerate() {
+                for (o, &b) in out.row_mut(i).iter_mut().zip(other.row(k)) {
+                    *o += a * b;
+                }
+            }
+        }
+        out
+    }
+
+    /// `self · selfᵀ`, symmetric to the last bit.
+    pub fn gram(&self) -> Self {
+        let mut out = Self::zeros(self.rows, self.rows);
+        for i in 0..self.rows {
+            for j in 0..=i {
+                let dot = dot(self.row(i), self.row(j));
+                out[(i, j)] = dot;
+                out[(j, i)] = dot;
+            }
+        }
+        out
+    }
+
+    /// `self += factor · other`.
+    pub fn add_scaled(&mut self, factor: f64, other: &Self) {
+        assert_eq!((self.rows, self.cols), (other.rows, other.cols), "shapes");
+        for (a, &b) in self.data.iter_mut().zip(&other.data) {
+            *a += factor * b;
+        }
+    }
+
+    /// `factor · self`.
+    pub fn scaled(&self, factor: f64) -> Self {
+        Self { data: self.data.iter().map(|a| factor * a).collect(), ..*self }
+    }
+
+    /// Sum of the diagonal.
+    pub fn trace(&self) -> f64 {
+        (0..self.rows.min(self.cols)).map(|i| self[(i, i)]).sum()
+    }
+
+    /// Largest absolute entry (0 for an empty matrix).
+    pub fn max_abs(&self) -> f64 {
+        self.data.iter().fold(0.0, |m, x| x.abs().max(m))
+    }
+
+    /// Largest |A_ij − A_ji|; infinite when not square.
+    pub fn asymmetry(&self) -> f64 {
+        if self.rows != self.cols {
+            return f64::INFINITY;
+        }
+        let pairs = (0..self.rows).flat_map(|i| (0..i).map(move |j| (i, j)));
+        pairs.fold(0.0, |m, (i, j)| (self[(i, j)] - self[(j, i)]).abs().max(m))
+    }
+
+    /// True when every entry is finite.
+    pub fn is_finite(&self) -> bool {
+        self.data.iter().all(|x| x.is_finite())
+    }
+
+    /// The sub-matrix of the given row and column ranges.
+    pub fn block(&self, rows: std::ops::Range<usize>, cols: std::ops::Range<usize>) -> Self {
+        let (r0, c0) = (rows.start, cols.start);
+        Self::from_fn(rows.len(), cols.len(), |i, j| self[(r0 + i, c0 + j)])
+    }
+}
+
+impl Index<(usize, usize)> for Mat {
+    type Output = f64;
+    fn index(&self, (i, j): (usize, usize)) -> &f64 {
+        debug_assert!(i < self.rows && j < self.cols);
+        &self.data[i * self.cols + j]
+    }
+}
+
+impl IndexMut<(usize, usize)> for Mat {
+    fn index_mut(&mut self, (i, j): (usize, usize)) -> &mut f64 {
+        debug_assert!(i < self.rows && j < self.cols);
+        &mut self.data[i * self.cols + j]
+    }
+}
+
+impl std::fmt::Debug for Mat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries((0..self.rows).map(|i| self.row(i))).finish()
+    }
+}
+
+/// The scalar product.
+pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}

@@ -1,0 +1,134 @@
+//! Which averages of a committee are known, and how the others are computed.
+//!
+//! With the residual e = Σ_k v_k g_k(h_k) and kick_i = −c_i (e + noise) g'_i(h_i):
+//!
+//!   A_ik = −c_i ( v_k E[g'_i g'_k] + δ_ik Σ_m v_m E[g''_i g_m] ),
+//!   N_ij = c_i c_j ( Σ_kl v_k v_l E[g'_i g'_j g_k g_l] + s² E[g'_i g'_j] ),
+//!   E[∂loss/∂a_j] = −w Σ_k v_k E[g_k g_j],      E[loss] = (w/2) Σ_kl v_k v_l E[g_k g_l],
+//!
+//! w being 1 or 2 by the prefactor of the loss and c_i = w a_i (spec power-law-spectra, section 3). Pairs are closed
+//! forms or two-dimensional quadrature; only the four-field integral tells the routes apart.
+
+use super::CommitteeRule;
+use super::erf::ErfCommittee;
+use crate::averages::by_quadrature;
+use crate::rule::{Averages, Law, LocalRule, Needed};
+use didact_math::activation::{Activation, Form};
+use didact_math::gauss::pairs::{PairAverages, pair_averages};
+use didact_math::gauss::{polynomial, relu};
+use didact_math::linalg::Mat;
+use std::sync::Arc;
+
+/// How the four-field integral is computed.
+#[derive(Debug, Clone)]
+pub(super) enum Route {
+    /// All units erf(κ z): closed forms throughout; √2 κ per field.
+    Erf(Vec<f64>),
+    /// All units relu: closed up to three distinct fields, a one-dimensional integral for four.
+    Relu,
+    /// All units polynomials (monomial coefficients per field): exact.
+    Polynomial(Vec<Vec<f64>>),
+    /// Anything else: quadrature of the kick over all fields.
+    Quadrature,
+}
+
+impl Route {
+    pub(super) fn of(student: &Arc<dyn Activation>, teacher: &Arc<dyn Activation>, k: usize, m: usize) -> Self {
+        let coefficients = |form: Form| match form {
+            Form::Linear => Some(vec![0.0, 1.0]),
+            Form::Polynomial(c) => Some(c),
+            _ => None,
+        };
+        let per_field = |a: Vec<f64>, b: Vec<f64>| [vec![a; k], vec![b; m]].concat();
+        match (student.form(), teacher.form()) {
+            (Form::Erf { scale: a }, Form::Erf { scale: b }) => {
+                let root = std::f64::consts::SQRT_2;
+                Self::Erf([vec![root * a; k], vec![root * b; m]].concat())
+            }
+            (Form::Relu, Form::Relu) => Self::Relu,
+            (a, b) => match (coefficients(a), coefficients(b)) {
+                (Some(a), Some(b)) => Self::Polynomial(per_field(a, b)),
+                _ => Self::Quadrature,
+            },
+        }
+    }
+}
+
+/// c_i = w a_i.
+fn gains(rule: &CommitteeRule, scalars: &[f64]) -> Vec<f64> {
+    let weight = rule.loss.prefactor.weight();
+    rule.loss.student.output_weights(scalars).iter().map(|a| weight * a).collect()
+}
+
+pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Averages) {
+    let residual = rule.residual_weights(law.scalars);
+    let gain = gains(rule, law.scalars);
+    let variance = law.label_noise * law.label_noise;
+    if let Route::Erf(scales) = &rule.route {
+        let erf = ErfCommittee { scales, residual: &residual, gain: &gain, noise: variance };
+        erf.fill(law.covariance, needed, out);
+        for (j, slope) in out.scalars.iter_mut().enumerate() {
+            *slope = -rule.loss.prefactor.weight() * erf.error_times_unit(law.covariance, j);
+        }
+        return;
+    }
+    if needed == Needed::DriftAndNoise && matches!(rule.route, Route::Quadrature) {
+        by_quadrature(rule, law, needed, out);
+    }
+    let shape = rule.shape();
+    let pairs: Vec<Vec<PairAverages>> =
+        (0..shape.trained).map(|i| (0..shape.rows()).map(|k| pair(rule, law.covariance, i, k)).collect()).collect();
+    for i in 0..shape.trained {
+        let curvature: f64 = (0..shape.rows()).map(|m| residual[m] * pairs[i][m].curvature_value).sum();
+        for k in 0..shape.rows() {
+            let own = if k == i { curvature } else { 0.0 };
+            out.drift[(i, k)] = -gain[i] * (residual[k] * pairs[i][k].slope_slope + own);
+        }
+    }
+    for (j, slope) in out.scalars.iter_mut().enumerate() {
+        let product: f64 = (0..shape.rows()).map(|k| residual[k] * pairs[j][k].value_value).sum();
+        *slope = -rule.loss.prefactor.weight() * product;
+    }
+    let four: &dyn Fn([usize; 4]) -> f64 = match &rule.route {
+        Route::Relu => &|fields| relu::four(law.covariance, fields),
+        Route::Polynomial(c) => &|fields| polynomial::four(law.covariance, fields, c),
+        Route::Erf(_) | Route::Quadrature => return,
+    };
+    out.error = 0.0;
+    if needed == Needed::Drift {
+        return;
+    }
+    for i in 0..shape.trained {
+        for j in 0..=i {
+            let mut sum = variance * pairs[i][j].slope_slope;
+            for k in 0..shape.rows() {
+                for l in 0..=k {
+                    let twice = if l < k { 2.0 } else { 1.0 };
+                    sum += twice * residual[k] * residual[l] * four([i, j, k, l]);
+                }
+            }
+            out.noise[(i, j)] = gain[i] * gain[j] * sum;
+            out.noise[(j, i)] = out.noise[(i, j)];
+        }
+    }
+}
+
+pub(super) fn risk(rule: &CommitteeRule, law: &Law) -> f64 {
+    let residual = rule.residual_weights(law.scalars);
+    let squared = if let Route::Erf(scales) = &rule.route {
+        ErfCommittee { scales, residual: &residual, gain: &[], noise: 0.0 }.squared_error(law.covariance)
+    } else {
+        let entries = (0..residual.len()).flat_map(|k| (0..=k).map(move |l| (k, l)));
+        let term = |(k, l): (usize, usize)| {
+            let twice = if l < k { 2.0 } else { 1.0 };
+            twice * residual[k] * residual[l] * pair(rule, law.covariance, k, l).value_value
+        };
+        entries.map(term).sum()
+    };
+    0.5 * rule.loss.prefactor.weight() * squared
+}
+
+fn pair(rule: &CommitteeRule, covariance: &Mat, i: usize, k: usize) -> PairAverages {
+    let c = [covariance[(i, i)], covariance[(i, k)], covariance[(k, k)]];
+    pair_averages(rule.activation(i).as_ref(), rule.activation(k).as_ref(), c)
+}

@@ -1,0 +1,127 @@
+//! The model families, one file or folder each.
+//!
+//! A family is a struct of parameters that implements [`Family`]; one line of [`families!`] below registers it, and
+//! descriptions, schema, command line and lists follow.
+
+pub mod committee;
+
+use crate::rule::LocalRule;
+use didact_math::activation::ActivationError;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A paper or book.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reference {
+    /// Key for bibliographies.
+    pub key: &'static str,
+    /// Authors, title, journal, year.
+    pub citation: &'static str,
+    /// DOI or arXiv number, with its prefix.
+    pub locator: &'static str,
+}
+
+/// Why the parameters of a family make no model.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ModelError {
+    /// A count that must be positive.
+    #[error("{name} is 0; at least 1 is needed")]
+    Zero {
+        /// Which parameter.
+        name: &'static str,
+    },
+    /// A list of the wrong length.
+    #[error("{name} has {given} entries, expected {expected}")]
+    Length {
+        /// Which parameter.
+        name: &'static str,
+        /// Given.
+        given: usize,
+        /// Expected.
+        expected: usize,
+    },
+    /// A number that is not finite.
+    #[error("{name} holds {value}, which is not a finite number")]
+    NotFinite {
+        /// Which parameter.
+        name: &'static str,
+        /// The value.
+        value: f64,
+    },
+    /// A bad activation.
+    #[error("{name}: {source}")]
+    Activation {
+        /// Which parameter.
+        name: &'static str,
+        /// What is wrong.
+        source: ActivationError,
+    },
+}
+
+/// A model family: parameters that make a rule.
+pub trait Family {
+    /// Name in descriptions.
+    const NAME: &'static str;
+    /// One line for lists.
+    const SUMMARY: &'static str;
+
+    /// What to cite.
+    fn references(&self) -> Vec<Reference>;
+
+    /// The rule of these parameters.
+    fn rule(&self) -> Result<Arc<dyn LocalRule>, ModelError>;
+
+    /// Values of the trained scalars before training.
+    fn starting_scalars(&self) -> Vec<f64>;
+
+    /// Small instances on which every registered family is tested (gradient, averages).
+    fn examples() -> Vec<Self>
+    where
+        Self: Sized;
+}
+
+macro_rules! families {
+    ($($variant:ident($module:ident::$spec:ident)),+ $(,)?) => {
+        /// The `[model]` of a description: any registered family, told apart by `family`.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "family", rename_all = "kebab-case")]
+        pub enum Model {
+            $(#[doc = concat!("See [`", stringify!($module), "::", stringify!($spec), "`].")]
+              $variant($module::$spec),)+
+        }
+
+        impl Model {
+            /// Name of the family.
+            pub fn family(&self) -> &'static str {
+                match self { $(Self::$variant(_) => <$module::$spec as Family>::NAME,)+ }
+            }
+            /// What to cite.
+            pub fn references(&self) -> Vec<Reference> {
+                match self { $(Self::$variant(spec) => spec.references(),)+ }
+            }
+            /// The rule.
+            pub fn rule(&self) -> Result<Arc<dyn LocalRule>, ModelError> {
+                match self { $(Self::$variant(spec) => spec.rule(),)+ }
+            }
+            /// Values of the trained scalars before training.
+            pub fn starting_scalars(&self) -> Vec<f64> {
+                match self { $(Self::$variant(spec) => spec.starting_scalars(),)+ }
+            }
+            /// Small instances of every family, for tests that run over all of them.
+            pub fn examples() -> Vec<Self> {
+                let mut all = Vec::new();
+                $(all.extend(<$module::$spec as Family>::examples().into_iter().map(Self::$variant));)+
+                all
+            }
+            /// Name and summary of every family.
+            pub fn catalogue() -> Vec<(&'static str, &'static str)> {
+                vec![$((<$module::$spec as Family>::NAME, <$module::$spec as Family>::SUMMARY)),+]
+            }
+        }
+    };
+}
+
+families! {
+    Committee(committee::Committee),
+}

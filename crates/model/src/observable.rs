@@ -1,0 +1,323 @@
+//! What can be measured of a state, by name.
+//!
+//! `loss`, `Q[i,j]`, `R[i,n]`, `T[n,m]`, `norm[i]`, `alignment[i,n]`, `scalar[j]`, the names of the family, and any
+//! expression of these such as `abs(R[0,0] - R[0,1])`. Indices start at 0; `*` stands for every index.
+
+use crate::overlaps::Overlaps;
+use crate::problem::Problem;
+use crate::rule::{Law, Shape};
+use didact_math::expression::{Expression, ExpressionError};
+use didact_math::linalg::Mat;
+use std::cell::{OnceCell, RefCell};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// A state to be measured; what several observables need is computed once.
+#[derive(Debug)]
+pub struct Snapshot<'a> {
+    /// The state.
+    pub overlaps: &'a Overlaps,
+    /// Whose state.
+    pub problem: &'a Problem,
+    moments: RefCell<Vec<(i32, std::rc::Rc<Mat>)>>,
+    loss: OnceCell<f64>,
+}
+
+impl<'a> Snapshot<'a> {
+    /// Of a state.
+    pub fn new(overlaps: &'a Overlaps, problem: &'a Problem) -> Self {
+        Self { overlaps, problem, moments: RefCell::default(), loss: OnceCell::new() }
+    }
+
+    /// m^(l) = Σ_b λ_b^l G_b.
+    pub fn moment(&self, order: i32) -> std::rc::Rc<Mat> {
+        let mut known = self.moments.borrow_mut();
+        if let Some((_, m)) = known.iter().find(|(o, _)| *o == order) {
+            return m.clone();
+        }
+        let m = std::rc::Rc::new(self.overlaps.moment(&self.problem.spectrum, order));
+        known.push((order, m.clone()));
+        m
+    }
+
+    /// The generalisation error.
+    pub fn loss(&self) -> f64 {
+        *self.loss.get_or_init(|| {
+            let covariance = self.moment(1);
+            let law = Law { covariance: &covariance, scalars: &self.overlaps.scalars, label_noise: 0.0 };
+            self.problem.rule.risk(&law)
+        })
+    }
+}
+
+/// A named number of a state.
+pub trait Observable: Send + Sync + Debug {
+    /// Name of the column.
+    fn name(&self) -> String;
+    /// Its value.
+    fn measure(&self, snapshot: &Snapshot) -> f64;
+}
+
+/// The generalisation error E[loss], label noise excluded.
+#[derive(Debug, Clone, Copy)]
+pub struct Loss;
+
+impl Observable for Loss {
+    fn name(&self) -> String {
+        "loss".into()
+    }
+    fn measure(&self, snapshot: &Snapshot) -> f64 {
+        snapshot.loss()
+    }
+}
+
+/// Which pair of rows an overlap joins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sector {
+    /// Trained with trained, Q.
+    Student,
+    /// Trained with frozen, R.
+    Cross,
+    /// Frozen with frozen, T.
+    Teacher,
+}
+
+/// An entry of Q^(l), R^(l) or T^(l); order 1 is the covariance of the fields, order 0 the plain scalar product.
+#[derive(Debug, Clone, Copy)]
+pub struct Overlap {
+    /// Q, R or T.
+    pub sector: Sector,
+    /// l.
+    pub order: i32,
+    /// First row, counted within its kind.
+    pub i: usize,
+    /// Second row, counted within its kind.
+    pub j: usize,
+}
+
+impl Observable for Overlap {
+    fn name(&self) -> String {
+        let letter = match self.sector {
+            Sector::Student => "Q",
+            Sector::Cross => "R",
+            Sector::Teacher => "T",
+        };
+        let order = if self.order == 1 { String::new() } else { self.order.to_string() };
+        format!("{letter}{order}[{},{}]", self.i, self.j)
+    }
+    fn measure(&self, snapshot: &Snapshot) -> f64 {
+        let k = snapshot.overlaps.shape().trained;
+        let (i, j) = match self.sector {
+            Sector::Student => (self.i, self.j),
+            Sector::Cross => (self.i, k + self.j),
+            Sector::Teacher => (k + self.i, k + self.j),
+        };
+        snapshot.moment(self.order)[(i, j)]
+    }
+}
+
+/// |w_i|.
+#[derive(Debug, Clone, Copy)]
+pub struct Norm {
+    /// Trained row.
+    pub row: usize,
+}
+
+impl Observable for Norm {
+    fn name(&self) -> String {
+        format!("norm[{}]", self.row)
+    }
+    fn measure(&self, snapshot: &Snapshot) -> f64 {
+        snapshot.moment(0)[(self.row, self.row)].max(0.0).sqrt()
+    }
+}
+
+/// The cosine between trained row i and frozen row n.
+#[derive(Debug, Clone, Copy)]
+pub struct Alignment {
+    /// Trained row.
+    pub row: usize,
+    /// Frozen row.
+    pub direction: usize,
+}
+
+impl Observable for Alignment {
+    fn name(&self) -> String {
+        format!("alignment[{},{}]", self.row, self.direction)
+    }
+    fn measure(&self, snapshot: &Snapshot) -> f64 {
+        let g = snapshot.moment(0);
+        let n = snapshot.overlaps.shape().trained + self.direction;
+        let length = (g[(self.row, self.row)] * g[(n, n)]).sqrt();
+        if length > 0.0 { g[(self.row, n)] / length } else { 0.0 }
+    }
+}
+
+/// A trained scalar a_j.
+#[derive(Debug, Clone, Copy)]
+pub struct Scalar {
+    /// Which.
+    pub index: usize,
+}
+
+impl Observable for Scalar {
+    fn name(&self) -> String {
+        format!("scalar[{}]", self.index)
+    }
+    fn measure(&self, snapshot: &Snapshot) -> f64 {
+        snapshot.overlaps.scalars[self.index]
+    }
+}
+
+/// A user expression of other observables.
+#[derive(Debug, Clone)]
+struct Formula {
+    text: String,
+    expression: Expression,
+    inputs: Vec<Arc<dyn Observable>>,
+}
+
+impl Observable for Formula {
+    fn name(&self) -> String {
+        self.text.clone()
+    }
+    fn measure(&self, snapshot: &Snapshot) -> f64 {
+        let values: Vec<f64> = self.inputs.iter().map(|o| o.measure(snapshot)).collect();
+        self.expression.value(&values)
+    }
+}
+
+/// Why a text names no observable.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ObservableError {
+    /// Not a name.
+    #[error(
+        "`{name}` is not an observable\n\nhint: use loss, Q[i,j], R[i,n], T[n,m], norm[i], alignment[i,n], scalar[j]{also}, \
+         or an expression of these"
+    )]
+    Unknown {
+        /// The text.
+        name: String,
+        /// Names of the family.
+        also: String,
+    },
+    /// Index out of range.
+    #[error("`{name}`: index {index} is out of range; there are {count} (counted from 0)")]
+    Range {
+        /// The text.
+        name: String,
+        /// The index.
+        index: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// Wrong number of indices.
+    #[error("`{name}` takes {expected} indices in brackets, for example `{example}`")]
+    Indices {
+        /// The text.
+        name: String,
+        /// How many.
+        expected: usize,
+        /// What it looks like.
+        example: String,
+    },
+    /// Not an expression.
+    #[error(transparent)]
+    Expression(#[from] ExpressionError),
+    /// `*` in an expression.
+    #[error("`{name}`: `*` stands for several columns and cannot be part of an expression")]
+    Wildcard {
+        /// The text.
+        name: String,
+    },
+}
+
+/// The observables that a text names: one, or several where an index is `*`.
+pub fn parse(text: &str, problem: &Problem) -> Result<Vec<Arc<dyn Observable>>, ObservableError> {
+    let text = text.trim();
+    let own = problem.rule.observables();
+    match parse_name(text, problem.rule.shape(), &own) {
+        Some(found) => found,
+        None => parse_formula(text, problem, &own).map(|o| vec![o]),
+    }
+}
+
+fn parse_formula(
+    text: &str,
+    problem: &Problem,
+    own: &[Arc<dyn Observable>],
+) -> Result<Arc<dyn Observable>, ObservableError> {
+    let expression = Expression::parse_free(text)?;
+    let mut inputs = Vec::new();
+    for name in expression.variables() {
+        let unknown = || {
+            let also: String = own.iter().map(|o| format!(", {}", o.name())).collect();
+            ObservableError::Unknown { name: name.clone(), also }
+        };
+        let mut found = parse_name(name, problem.rule.shape(), own).ok_or_else(unknown)??;
+        if found.len() != 1 {
+            return Err(ObservableError::Wildcard { name: name.clone() });
+        }
+        inputs.append(&mut found);
+    }
+    Ok(Arc::new(Formula { text: text.to_string(), expression, inputs }))
+}
+
+type Found = Result<Vec<Arc<dyn Observable>>, ObservableError>;
+
+/// `None` when the text is not of the form `name` or `name[indices]` of a known name.
+fn parse_name(text: &str, shape: Shape, own: &[Arc<dyn Observable>]) -> Option<Found> {
+    if let Some(found) = own.iter().find(|o| o.name() == text) {
+        return Some(Ok(vec![found.clone()]));
+    }
+    if text == "loss" {
+        return Some(Ok(vec![Arc::new(Loss)]));
+    }
+    let (name, inside) = match text.split_once('[') {
+        Some((name, rest)) => (name.trim(), Some(rest.strip_suffix(']')?)),
+        None => (text, None),
+    };
+    let (k, f, s) = (shape.trained, shape.frozen, shape.scalars);
+    type Make = fn(i32, usize, usize) -> Arc<dyn Observable>;
+    let overlap = |sector: Sector| -> Make {
+        match sector {
+            Sector::Student => |order, i, j| Arc::new(Overlap { sector: Sector::Student, order, i, j }),
+            Sector::Cross => |order, i, j| Arc::new(Overlap { sector: Sector::Cross, order, i, j }),
+            Sector::Teacher => |order, i, j| Arc::new(Overlap { sector: Sector::Teacher, order, i, j }),
+        }
+    };
+    let (make, counts, order): (Make, Vec<usize>, i32) = match name {
+        "norm" => (|_, row, _| Arc::new(Norm { row }), vec![k], 0),
+        "alignment" => (|_, row, direction| Arc::new(Alignment { row, direction }), vec![k, f], 0),
+        "scalar" => (|_, index, _| Arc::new(Scalar { index }), vec![s], 0),
+        _ => {
+            let order = if name.len() == 1 { 1 } else { name.get(1..)?.parse::<u8>().ok()?.into() };
+            match name.get(..1)? {
+                "Q" => (overlap(Sector::Student), vec![k, k], order),
+                "R" => (overlap(Sector::Cross), vec![k, f], order),
+                "T" => (overlap(Sector::Teacher), vec![f, f], order),
+                _ => return None,
+            }
+        }
+    };
+    let indices: Vec<&str> = inside.map(|i| i.split(',').map(str::trim).collect()).unwrap_or_default();
+    if indices.len() != counts.len() {
+        let example = format!("{name}[{}]", vec!["0"; counts.len()].join(","));
+        return Some(Err(ObservableError::Indices { name: text.into(), expected: counts.len(), example }));
+    }
+    let mut ranges = Vec::new();
+    for (index, &count) in indices.iter().zip(&counts) {
+        if *index == "*" {
+            ranges.push((0..count).collect::<Vec<_>>());
+            continue;
+        }
+        let index: usize = index.parse().ok()?;
+        if index >= count {
+            return Some(Err(ObservableError::Range { name: text.into(), index, count }));
+        }
+        ranges.push(vec![index]);
+    }
+    let second = ranges.get(1).cloned().unwrap_or_else(|| vec![0]);
+    let pairs = ranges[0].iter().flat_map(|&i| second.iter().map(move |&j| (i, j)));
+    Some(Ok(pairs.map(|(i, j)| make(order, i, j)).collect()))
+}

@@ -1,0 +1,183 @@
+//! An experiment for one engine: a rule, its inputs, how it is trained and where it starts.
+
+use crate::clock::Clock;
+use crate::constraint::Constraint;
+use crate::rule::LocalRule;
+use crate::spectrum::{Spectrum, SpectrumError};
+use crate::start::Start;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// How the step size s follows from the learning rate η.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepScaling {
+    /// s = η/d: the high-dimensional limit at fixed η.
+    #[default]
+    PerDimension,
+    /// s = η.
+    Plain,
+}
+
+/// One-pass training: every step sees `batch` fresh samples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Training {
+    /// η.
+    pub learning_rate: f64,
+    /// s from η.
+    pub scaling: StepScaling,
+    /// s_a/s: how much faster the scalars learn than the rows.
+    pub scalar_ratio: f64,
+    /// B, samples per step; the gradient is their mean.
+    pub batch: usize,
+    /// Standard deviation of the noise added to every label.
+    pub label_noise: f64,
+    /// What is imposed on the rows.
+    pub constraint: Constraint,
+}
+
+impl Training {
+    /// Batch 1, s = η/d, no noise, nothing imposed.
+    pub fn online(learning_rate: f64) -> Self {
+        Self {
+            learning_rate,
+            scaling: StepScaling::PerDimension,
+            scalar_ratio: 1.0,
+            batch: 1,
+            label_noise: 0.0,
+            constraint: Constraint::none(),
+        }
+    }
+}
+
+/// Everything that an engine needs to know.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    /// What is learned.
+    pub rule: Arc<dyn LocalRule>,
+    /// Covariance of the inputs.
+    pub spectrum: Spectrum,
+    /// d; `None` is the limit d → ∞, which only theory can take.
+    pub dimension: Option<u64>,
+    /// How it is learned.
+    pub training: Training,
+    /// Where it starts.
+    pub start: Arc<dyn Start>,
+    /// The time of axes, columns and events.
+    pub clock: Clock,
+}
+
+/// What is wrong with a problem.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ProblemError {
+    /// η ≤ 0.
+    #[error("the learning rate is {0}; it must be positive and finite")]
+    LearningRate(f64),
+    /// Ratio < 0.
+    #[error("the scalar learning-rate ratio is {0}; it must be zero or positive")]
+    ScalarRatio(f64),
+    /// B = 0.
+    #[error("the batch is empty; use a batch of at least 1")]
+    Batch,
+    /// σ < 0.
+    #[error("the label noise is {0}; it is a standard deviation, zero or positive")]
+    LabelNoise(f64),
+    /// γ < 0.
+    #[error("the weight decay is {0}; it must be zero or positive")]
+    WeightDecay(f64),
+    /// d needed.
+    #[error("`{needs}` needs a finite dimension\n\nhint: set `dimension` in [data]")]
+    Dimension {
+        /// Who asks.
+        needs: String,
+    },
+    /// Fewer dimensions than rows.
+    #[error("d = {dimension} is smaller than the {rows} rows of the model\n\nhint: use d >= {rows}")]
+    TooSmall {
+        /// d.
+        dimension: u64,
+        /// P.
+        rows: usize,
+    },
+    /// A bad spectrum.
+    #[error(transparent)]
+    Spectrum(#[from] SpectrumError),
+}
+
+impl Problem {
+    /// Checks every number that no type can check.
+    pub fn validate(&self) -> Result<(), ProblemError> {
+        let t = &self.training;
+        if !(t.learning_rate.is_finite() && t.learning_rate > 0.0) {
+            return Err(ProblemError::LearningRate(t.learning_rate));
+        }
+        if !(t.scalar_ratio.is_finite() && t.scalar_ratio >= 0.0) {
+            return Err(ProblemError::ScalarRatio(t.scalar_ratio));
+        }
+        if t.batch == 0 {
+            return Err(ProblemError::Batch);
+        }
+        if !(t.label_noise.is_finite() && t.label_noise >= 0.0) {
+            return Err(ProblemError::LabelNoise(t.label_noise));
+        }
+        let decay = t.constraint.weight_decay;
+        if !(decay.is_finite() && decay >= 0.0) {
+            return Err(ProblemError::WeightDecay(decay));
+        }
+        let rows = self.rule.shape().rows();
+        match self.dimension {
+            Some(dimension) if dimension < rows as u64 => Err(ProblemError::TooSmall { dimension, rows }),
+            None if t.scaling == StepScaling::Plain => {
+                Err(ProblemError::Dimension { needs: "scaling = \"plain\"".into() })
+            }
+            None if self.clock == Clock::Steps => Err(ProblemError::Dimension { needs: "clock = \"steps\"".into() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// d, or an error that names who needs it.
+    pub fn finite_dimension(&self, needs: &str) -> Result<u64, ProblemError> {
+        self.dimension.ok_or_else(|| ProblemError::Dimension { needs: needs.into() })
+    }
+
+    /// s d, finite also for d → ∞ when s = η/d.
+    fn step_times_dimension(&self) -> f64 {
+        let rate = self.training.learning_rate;
+        match (self.training.scaling, self.dimension) {
+            (StepScaling::PerDimension, _) => rate,
+            (StepScaling::Plain, d) => rate * d.map_or(f64::INFINITY, |d| d as f64),
+        }
+    }
+
+    /// The step size s at a finite dimension.
+    pub fn step_size(&self, dimension: u64) -> f64 {
+        match self.training.scaling {
+            StepScaling::PerDimension => self.training.learning_rate / dimension as f64,
+            StepScaling::Plain => self.training.learning_rate,
+        }
+    }
+
+    /// s d_b/B: what multiplies λ_b N in dG_b/dt, t = s x steps.
+    pub fn noise_weight(&self, eigenspace: usize) -> f64 {
+        self.step_times_dimension() * self.spectrum.weights()[eigenspace] / self.training.batch as f64
+    }
+
+    /// Gradient-flow time t = s x steps that passes per unit of the clock.
+    pub fn flow_per_clock(&self) -> f64 {
+        match self.clock {
+            Clock::Alpha => self.step_times_dimension(),
+            Clock::Flow => 1.0,
+            Clock::Steps => self.step_size(self.dimension.unwrap_or(u64::MAX)),
+        }
+    }
+
+    /// Steps per unit of the clock at a finite dimension.
+    pub fn steps_per_clock(&self, dimension: u64) -> f64 {
+        match self.clock {
+            Clock::Alpha => dimension as f64,
+            Clock::Flow => 1.0 / self.step_size(dimension),
+            Clock::Steps => 1.0,
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What is learned: a rule that sees the input only through its projections.
+
+use crate::averages;
+use crate::observable::Observable;
+use didact_math::linalg::Mat;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// How many numbers a rule reads and trains. Rows are ordered: trained first, then frozen (teacher, pre-trained).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Rows w_i that move.
+    pub trained: usize,
+    /// Rows that only project the input.
+    pub frozen: usize,
+    /// Trained numbers that are not rows (output weights, a LoRA amplitude).
+    pub scalars: usize,
+}
+
+impl Shape {
+    /// Number of local fields, P = trained + frozen.
+    pub fn rows(&self) -> usize {
+        self.trained + self.frozen
+    }
+}
+
+/// One input as a rule sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample<'a> {
+    /// Local fields h = (w_1·x, …, v_1·x, …).
+    pub fields: &'a [f64],
+    /// Trained scalars.
+    pub scalars: &'a [f64],
+    /// What is added to the label of this sample.
+    pub noise: f64,
+}
+
+/// The gradient of the loss of one sample.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kick {
+    /// ∂loss/∂h_i for every trained row.
+    pub rows: Vec<f64>,
+    /// ∂loss/∂a_j for every trained scalar.
+    pub scalars: Vec<f64>,
+}
+
+impl Kick {
+    /// Zeros of the right shape.
+    pub fn new(shape: Shape) -> Self {
+        Self { rows: vec![0.0; shape.trained], scalars: vec![0.0; shape.scalars] }
+    }
+}
+
+/// A mini-batch, fields first: `fields[k * size + j]` is field k of sample j, so that a rule can run over samples.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch<'a> {
+    /// P x size, row-major.
+    pub fields: &'a [f64],
+    /// Number of samples.
+    pub size: usize,
+    /// Trained scalars, the same for every sample.
+    pub scalars: &'a [f64],
+    /// Label noise per sample.
+    pub noise: &'a [f64],
+}
+
+/// The Gaussian law of the fields at which averages are asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Law<'a> {
+    /// C = Σ_b λ_b G_b, the covariance of the fields.
+    pub covariance: &'a Mat,
+    /// Trained scalars.
+    pub scalars: &'a [f64],
+    /// Standard deviation of the additive label noise.
+    pub label_noise: f64,
+}
+
+/// Which averages a caller needs; the noise matrix is the dear one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needed {
+    /// A and the scalar gradient: the limit of vanishing learning rate.
+    Drift,
+    /// A, N and the scalar gradient.
+    DriftAndNoise,
+}
+
+/// Gaussian averages of a rule, and room to compute them in.
+#[derive(Debug, Clone)]
+pub struct Averages {
+    /// A = E[∂kick_i/∂h_k], trained x rows.
+    pub drift: Mat,
+    /// N = E[kick_i kick_j], trained x trained.
+    pub noise: Mat,
+    /// E[∂loss/∂a_j].
+    pub scalars: Vec<f64>,
+    /// Estimated absolute error of the worst entry: 0 for closed forms.
+    pub error: f64,
+    /// Buffer that closed forms may use, so that the right-hand side of an ODE allocates nothing.
+    pub scratch: Vec<f64>,
+}
+
+impl Averages {
+    /// Zeros of the right shape.
+    pub fn new(shape: Shape) -> Self {
+        Self {
+            drift: Mat::zeros(shape.trained, shape.rows()),
+            noise: Mat::zeros(shape.trained, shape.trained),
+            scalars: vec![0.0; shape.scalars],
+            error: 0.0,
+            scratch: Vec::new(),
+        }
+    }
+}
+
+/// A learning rule: `w_i ← w_i − s kick_i(h) x`, `a_j ← a_j − s_a ∂loss/∂a_j(h)`, with fields h = (rows)·x.
+///
+/// The model *is* `loss` and `kick`; simulators need nothing else, and theory averages them over Gaussian fields.
+pub trait LocalRule: Send + Sync + Debug {
+    /// Rows and scalars.
+    fn shape(&self) -> Shape;
+
+    /// The loss of one sample.
+    fn loss(&self, sample: &Sample) -> f64;
+
+    /// Its gradient with respect to the trained fields and scalars.
+    fn kick(&self, sample: &Sample, out: &mut Kick);
+
+    /// The kicks of a mini-batch: `rows` (trained x size, row-major) per sample, `scalars` summed over samples.
+    fn kick_batch(&self, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
+        one_by_one(self, batch, rows, scalars);
+    }
+
+    /// ∂kick_i/∂h_k (trained x rows), for dynamical mean-field theory and Hessians; central differences unless given.
+    fn curvature(&self, sample: &Sample, out: &mut Mat) {
+        central_differences(self, sample, out);
+    }
+
+    /// Gaussian averages; quadrature of `kick` unless a closed form is given.
+    fn averages(&self, law: &Law, needed: Needed, out: &mut Averages) {
+        averages::by_quadrature(self, law, needed, out);
+    }
+
+    /// Observables that only this family has, found by their names.
+    fn observables(&self) -> Vec<Arc<dyn Observable>> {
+        Vec::new()
+    }
+
+    /// E[loss] over the fields, label noise excluded: the generalisation error.
+    fn risk(&self, law: &Law) -> f64 {
+        averages::risk_by_quadrature(self, law).value
+    }
+}
+
+/// The obvious batch: sample after sample.
+pub fn one_by_one<R: LocalRule + ?Sized>(rule: &R, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
+    let shape = rule.shape();
+    let mut fields = vec![0.0; shape.rows()];
+    let mut kick = Kick::new(shape);
+    scalars.fill(0.0);
+    for j in 0..batch.size {
+        for (k, h) in fields.iter_mut().enumerate() {
+            *h = batch.fields[k * batch.size + j];
+        }
+        rule.kick(&Sample { fields: &fields, scalars: batch.scalars, noise: batch.noise[j] }, &mut kick);
+        for (i, c) in kick.rows.iter().enumerate() {
+            rows[i * batch.size + j] = *c;
+        }
+        for (sum, c) in scalars.iter_mut().zip(&kick.scalars) {
+            *sum += c;
+        }
+    }
+}
+
+/// ∂kick/∂h by central differences with an increment near the cube root of the machine precision.
+pub fn central_differences<R: LocalRule + ?Sized>(rule: &R, sample: &Sample, out: &mut Mat) {
+    let shape = rule.shape();
+    let mut fields = sample.fields.to_vec();
+    let (mut above, mut below) = (Kick::new(shape), Kick::new(shape));
+    for k in 0..shape.rows() {
+        let step = 6e-6 * sample.fields[k].abs().max(1.0);
+        fields[k] = sample.fields[k] + step;
+        rule.kick(&Sample { fields: &fields, ..*sample }, &mut above);
+        fields[k] = sample.fields[k] - step;
+        rule.kick(&Sample { fields: &fields, ..*sample }, &mut below);
+        fields[k] = sample.fields[k];
+        for i in 0..shape.trained {
+            out[(i, k)] = (above.rows[i] - below.rows[i]) / (2.0 * step);
+        }
+    }
+}

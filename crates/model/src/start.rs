@@ -1,0 +1,336 @@
+//! Where learning starts: overlaps that are given, or drawn anew for every replica.
+//!
+//! Random rows are never built in d dimensions: their Gram matrix is drawn from its exact law (Wishart, by Bartlett's
+//! factor), so a start in d = 10⁹ costs what a start in d = 10 costs.
+
+use crate::overlaps::{Overlaps, OverlapsError};
+use crate::rule::Shape;
+use crate::spectrum::{Spectrum, SpectrumError};
+use didact_math::linalg::{Mat, NotPositive, cholesky_psd};
+use didact_math::random::wishart::bartlett;
+use didact_math::random::{Address, Stream};
+use std::fmt::Debug;
+
+/// What a start needs to know.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting<'a> {
+    /// Rows and scalars.
+    pub shape: Shape,
+    /// Eigenspaces.
+    pub spectrum: &'a Spectrum,
+    /// d, if finite.
+    pub dimension: Option<u64>,
+    /// Seed of the experiment.
+    pub seed: u64,
+    /// Which run.
+    pub replica: u32,
+}
+
+/// Why a start is impossible.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum StartError {
+    /// Random rows need d.
+    #[error("a random start needs a finite dimension: overlaps fluctuate as 1/sqrt(d)\n\nhint: set `dimension` in [data], or give the overlaps")]
+    Dimension,
+    /// Too few dimensions in one eigenspace.
+    #[error("eigenspace {block} has {size} dimensions, too few for {rows} rows with given overlaps\n\nhint: use `sampled` teachers, or fewer eigenspaces")]
+    Eigenspace {
+        /// Which.
+        block: usize,
+        /// d_b.
+        size: u64,
+        /// Rows that must fit.
+        rows: usize,
+    },
+    /// Teacher Gram of the wrong size.
+    #[error("the teacher overlap matrix is {rows} x {cols}, but there are {expected} frozen rows")]
+    TeacherSize {
+        /// Its rows.
+        rows: usize,
+        /// Its columns.
+        cols: usize,
+        /// Frozen rows.
+        expected: usize,
+    },
+    /// Teacher Gram not PSD.
+    #[error("the teacher overlap matrix is impossible: {0}")]
+    Teacher(#[from] NotPositive),
+    /// Scalars of the wrong number.
+    #[error("{given} starting scalars for a model that trains {expected}")]
+    Scalars {
+        /// Given.
+        given: usize,
+        /// Expected.
+        expected: usize,
+    },
+    /// More replicas than states.
+    #[error("replica {replica} has no starting state: {given} were given")]
+    Replica {
+        /// Which.
+        replica: u32,
+        /// How many there are.
+        given: usize,
+    },
+    /// Bad spectrum.
+    #[error(transparent)]
+    Spectrum(#[from] SpectrumError),
+    /// Bad overlaps.
+    #[error(transparent)]
+    Overlaps(#[from] OverlapsError),
+}
+
+/// Gives every replica its starting overlaps.
+pub trait Start: Send + Sync + Debug {
+    /// The start of one replica: the same in every engine.
+    fn draw(&self, setting: &Setting) -> Result<Overlaps, StartError>;
+
+    /// True when replicas start in different states.
+    fn is_random(&self) -> bool;
+}
+
+/// The same overlaps in every replica.
+#[derive(Debug, Clone)]
+pub struct Given(pub Overlaps);
+
+impl Start for Given {
+    fn draw(&self, setting: &Setting) -> Result<Overlaps, StartError> {
+        let Overlaps { blocks, scalars, .. } = &self.0;
+        Ok(Overlaps::new(setting.shape, blocks.clone(), scalars.clone(), setting.spectrum.len())?)
+    }
+    fn is_random(&self) -> bool {
+        false
+    }
+}
+
+/// Where each replica of an earlier stage ended.
+#[derive(Debug, Clone)]
+pub struct Continued(pub Vec<Overlaps>);
+
+impl Start for Continued {
+    fn draw(&self, setting: &Setting) -> Result<Overlaps, StartError> {
+        let missing = StartError::Replica { replica: setting.replica, given: self.0.len() };
+        self.0.get(setting.replica as usize).cloned().ok_or(missing)
+    }
+    fn is_random(&self) -> bool {
+        true
+    }
+}
+
+/// The law of the trained rows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RowLaw {
+    /// Components N(0, σ²/d): length σ on average, directions independent.
+    Gaussian {
+        /// σ.
+        deviation: f64,
+    },
+    /// Uniform on the sphere.
+    Sphere {
+        /// Length of every row.
+        radius: f64,
+    },
+    /// A Haar-random orthogonal set.
+    Orthogonal {
+        /// Length of every row.
+        radius: f64,
+    },
+}
+
+/// The frozen rows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FrozenRows {
+    /// Exactly these overlaps, spread over the eigenspaces as their dimensions are: T_b = w_b T.
+    Gram(Mat),
+    /// Components N(0, 1/d), drawn anew for every replica.
+    Sampled,
+}
+
+/// Trained rows drawn at random, frozen rows given or drawn.
+#[derive(Debug, Clone)]
+pub struct RandomRows {
+    /// Law of the trained rows.
+    pub trained: RowLaw,
+    /// The frozen rows.
+    pub frozen: FrozenRows,
+    /// Starting scalars.
+    pub scalars: Vec<f64>,
+}
+
+/// The lane of the random numbers that starts use; chains use the lanes below.
+const START_LANE: u16 = u16::MAX;
+
+impl Start for RandomRows {
+    fn draw(&self, setting: &Setting) -> Result<Overlaps, StartError> {
+        let Setting { shape, spectrum, .. } = *setting;
+        let dimension = setting.dimension.ok_or(StartError::Dimension)?;
+        if self.scalars.len() != shape.scalars {
+            return Err(StartError::Scalars { given: self.scalars.len(), expected: shape.scalars });
+        }
+        let address = Address { seed: setting.seed, replica: setting.replica, step: 0, lane: START_LANE };
+        let mut stream = Stream::at(address);
+        let unit = (dimension as f64).sqrt().recip();
+        let sizes = spectrum.multiplicities(dimension)?;
+        let mut factors = Vec::new();
+        for (block, (&size, &weight)) in sizes.iter().zip(spectrum.weights()).enumerate() {
+            let frozen = match &self.frozen {
+                FrozenRows::Gram(t) => Some(teacher_factor(t, shape, weight)?),
+                FrozenRows::Sampled => None,
+            };
+            if frozen.is_some() && size < shape.frozen as u64 {
+                return Err(StartError::Eigenspace { block, size, rows: shape.frozen });
+            }
+            factors.push(gaussian_rows(shape, size, unit, frozen.as_ref(), &mut stream));
+        }
+        shape_rows(self.trained, shape, &mut factors);
+        let blocks = factors.iter().map(Mat::gram).collect();
+        Ok(Overlaps::from_engine(shape, blocks, self.scalars.clone()))
+    }
+
+    fn is_random(&self) -> bool {
+        true
+    }
+}
+
+fn teacher_factor(t: &Mat, shape: Shape, weight: f64) -> Result<Mat, StartError> {
+    if t.rows() != shape.frozen || t.cols() != shape.frozen {
+        return Err(StartError::TeacherSize { rows: t.rows(), cols: t.cols(), expected: shape.frozen });
+    }
+    Ok(cholesky_psd(t)?.scaled(weight.sqrt()))
+}
+
+/// A factor Y of the Gram of P rows in an eigenspace of n dimensions: P x m, trained rows first.
+///
+/// Frozen rows span the first coordinates. Trained rows are Gaussian: independent components `unit` along those
+/// coordinates, and a Bartlett factor with the remaining degrees of freedom beyond them.
+fn gaussian_rows(shape: Shape, size: u64, unit: f64, frozen: Option<&Mat>, stream: &mut Stream) -> Mat {
+    let (k, f) = (shape.trained, shape.frozen);
+    let drawn;
+    let frozen = if let Some(given) = frozen {
+        given
+    } else {
+        drawn = bartlett(f, size, stream).scaled(unit);
+        &drawn
+    };
+    let along = frozen.cols();
+    let rest = bartlett(k, size - (along as u64).min(size), stream);
+    let mut y = Mat::zeros(k + f, along + rest.cols());
+    for i in 0..k {
+        stream.fill_normal(&mut y.row_mut(i)[..along]);
+        y.row_mut(i)[along..].copy_from_slice(rest.row(i));
+        y.row_mut(i).iter_mut().for_each(|v| *v *= unit);
+    }
+    for n in 0..f {
+        y.row_mut(k + n)[..along].copy_from_slice(frozen.row(n));
+    }
+    y
+}
+
+/// Gives Gaussian rows their length, or makes them orthogonal (Gram-Schmidt keeps the Haar law).
+fn shape_rows(law: RowLaw, shape: Shape, factors: &mut [Mat]) {
+    let k = shape.trained;
+    let product = |factors: &[Mat], i: usize, j: usize| -> f64 {
+        factors.iter().map(|y| didact_math::linalg::dot(y.row(i), y.row(j))).sum()
+    };
+    let scale = |factors: &mut [Mat], i: usize, by: f64| {
+        factors.iter_mut().for_each(|y| y.row_mut(i).iter_mut().for_each(|v| *v *= by));
+    };
+    match law {
+        RowLaw::Gaussian { deviation } => (0..k).for_each(|i| scale(factors, i, deviation)),
+        RowLaw::Sphere { radius } => {
+            for i in 0..k {
+                let length = product(factors, i, i).sqrt();
+                scale(factors, i, radius / length);
+            }
+        }
+        RowLaw::Orthogonal { radius } => {
+            for i in 0..k {
+                // Twice is enough (Kahan, Parlett): the second pass removes what rounding left.
+                for _ in 0..2 {
+                    for j in 0..i {
+                        let along = product(factors, i, j) / (radius * radius);
+                        for y in factors.iter_mut() {
+                            let other = y.row(j).to_vec();
+                            y.row_mut(i).iter_mut().zip(other).for_each(|(a, b)| *a -= along * b);
+                        }
+                    }
+                    let length = product(factors, i, i).sqrt();
+                    scale(factors, i, radius / length);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use didact_math::random::statistics::Moments;
+
+    fn setting(spectrum: &Spectrum, dimension: u64, replica: u32) -> Setting<'_> {
+        let shape = Shape { trained: 2, frozen: 2, scalars: 0 };
+        Setting { shape, spectrum, dimension: Some(dimension), seed: 11, replica }
+    }
+
+    fn start(trained: RowLaw, frozen: FrozenRows) -> RandomRows {
+        RandomRows { trained, frozen, scalars: vec![] }
+    }
+
+    #[test]
+    fn sampled_rows_have_the_variances_of_independent_gaussians() {
+        // Var T_nm^(1) = (1 + δ_nm) ν_2/d (spec power-law-spectra, 2.2), and the same for Q with σ⁴.
+        let spectrum = Spectrum::new(vec![2.0, 0.5], vec![0.25, 0.75]).unwrap();
+        let law = start(RowLaw::Gaussian { deviation: 0.5 }, FrozenRows::Sampled);
+        let (mut diagonal, mut off, mut student) = (Moments::default(), Moments::default(), Moments::default());
+        for replica in 0..20_000 {
+            let c = law.draw(&setting(&spectrum, 16, replica)).unwrap().covariance(&spectrum);
+            diagonal.push(c[(2, 2)]);
+            off.push(c[(2, 3)]);
+            student.push(c[(0, 1)]);
+        }
+        let (nu1, expected) = (spectrum.moment(1), spectrum.moment(2) / 16.0);
+        assert!((diagonal.mean() - nu1).abs() < 4.0 * diagonal.standard_error());
+        // The relative standard error of a variance is about sqrt(2/n), times the kurtosis of a product: 5% is > 4 of them.
+        assert!((diagonal.variance() / (2.0 * expected) - 1.0).abs() < 0.05);
+        assert!((off.variance() / expected - 1.0).abs() < 0.05);
+        assert!((student.variance() / (expected / 16.0) - 1.0).abs() < 0.05);
+    }
+
+    #[test]
+    fn given_teachers_are_exact_and_spheres_have_their_radius() {
+        let spectrum = Spectrum::power_law(2, 1.0).unwrap();
+        let t = Mat::from_rows(&[vec![1.0, 0.3], vec![0.3, 2.0]]).unwrap();
+        let law = start(RowLaw::Sphere { radius: 1.5 }, FrozenRows::Gram(t.clone()));
+        let overlaps = law.draw(&setting(&spectrum, 20, 3)).unwrap();
+        let plain = overlaps.moment(&spectrum, 0);
+        for i in 0..2 {
+            assert!((plain[(i, i)] - 2.25).abs() < 1e-12);
+            for j in 0..2 {
+                assert!((plain[(2 + i, 2 + j)] - t[(i, j)]).abs() < 1e-12);
+            }
+        }
+    }
+
+    #[test]
+    fn orthogonal_rows_have_haar_overlaps_with_a_teacher() {
+        // E ρ² = 1/d and E ρ⁴ = 3/(d(d+2)) for an entry of a Haar matrix.
+        let spectrum = Spectrum::isotropic();
+        let law = start(RowLaw::Orthogonal { radius: 1.0 }, FrozenRows::Gram(Mat::identity(2)));
+        let (mut second, mut fourth) = (Moments::default(), Moments::default());
+        for replica in 0..20_000 {
+            let g = law.draw(&setting(&spectrum, 6, replica)).unwrap().moment(&spectrum, 0);
+            assert!(g[(0, 1)].abs() < 1e-14);
+            second.push(g[(1, 3)].powi(2));
+            fourth.push(g[(1, 3)].powi(4));
+        }
+        assert!((second.mean() - 1.0 / 6.0).abs() < 4.0 * second.standard_error());
+        assert!((fourth.mean() - 3.0 / 48.0).abs() < 4.0 * fourth.standard_error());
+    }
+
+    #[test]
+    fn a_random_start_without_dimension_is_refused() {
+        let spectrum = Spectrum::isotropic();
+        let law = start(RowLaw::Gaussian { deviation: 1.0 }, FrozenRows::Sampled);
+        let open = Setting { dimension: None, ..setting(&spectrum, 10, 0) };
+        assert_eq!(law.draw(&open).unwrap_err(), StartError::Dimension);
+    }
+}

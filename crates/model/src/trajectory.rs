@@ -1,0 +1,106 @@
+//! What was observed: named columns over time, per replica, with outcomes.
+
+use crate::clock::Clock;
+use crate::overlaps::Overlaps;
+use serde::{Deserialize, Serialize};
+
+/// How a run ended. Only an error is an error: stopping early and diverging are results.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// All times were reached.
+    Completed,
+    /// An event ended it.
+    Stopped {
+        /// Name of the event.
+        by: String,
+        /// When.
+        at: f64,
+    },
+    /// The state left every reasonable range.
+    Diverged {
+        /// When.
+        at: f64,
+    },
+}
+
+/// One run.
+#[derive(Debug, Clone)]
+pub struct Replica {
+    /// Saved rows, one per time that was reached, each with one number per column.
+    pub rows: Vec<Vec<f64>>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// First passage per event; `None` is censored at the end of the run.
+    pub events: Vec<Option<f64>>,
+    /// The state at the end, from which a later stage goes on.
+    pub last: Overlaps,
+    /// The time of the end.
+    pub last_time: f64,
+}
+
+/// What every engine ends in and every analysis starts from.
+#[derive(Debug, Clone)]
+pub struct Trajectory {
+    /// Who computed it.
+    pub engine: String,
+    /// Unit of `times` and events.
+    pub clock: Clock,
+    /// Saved times.
+    pub times: Vec<f64>,
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// Names of the events.
+    pub events: Vec<String>,
+    /// The runs.
+    pub replicas: Vec<Replica>,
+    /// What the engine has to say of itself: integrator report, quadrature error.
+    pub notes: Vec<String>,
+}
+
+/// Mean over replicas at one time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mean {
+    /// The mean.
+    pub value: f64,
+    /// Its standard error (0 for a single run).
+    pub error: f64,
+    /// Spread of single runs.
+    pub deviation: f64,
+    /// Runs that reached this time.
+    pub count: usize,
+}
+
+impl Trajectory {
+    /// Position of a column.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|c| c == name)
+    }
+
+    /// All runs of a column: one vector over time per replica, as long as the run was.
+    pub fn runs(&self, name: &str) -> Option<Vec<Vec<f64>>> {
+        let column = self.column(name)?;
+        Some(self.replicas.iter().map(|r| r.rows.iter().map(|row| row[column]).collect()).collect())
+    }
+
+    /// Mean over the replicas that reached each time; `count` 0 and NaN where none did.
+    pub fn mean(&self, name: &str) -> Option<Vec<Mean>> {
+        let column = self.column(name)?;
+        let at = |time: usize| {
+            let mut moments = didact_math::random::statistics::Moments::default();
+            for replica in &self.replicas {
+                if let Some(row) = replica.rows.get(time) {
+                    moments.push(row[column]);
+                }
+            }
+            let count = moments.count() as usize;
+            Mean {
+                value: if count == 0 { f64::NAN } else { moments.mean() },
+                error: if count > 1 { moments.standard_error() } else { 0.0 },
+                deviation: if count > 1 { moments.variance().sqrt() } else { 0.0 },
+                count,
+            }
+        };
+        Some((0..self.times.len()).map(at).collect())
+    }
+}

@@ -1,0 +1,102 @@
+//! Random numbers of a chain, drawn in chunks of steps so that the vectorised samplers are used at any size.
+//!
+//! The chunk length depends on the problem alone, so the numbers of a step have a fixed address
+//! (seed, replica, chunk, lane): results do not depend on threads or on what else runs.
+
+use crate::chain::Seat;
+use didact_math::random::{Address, Stream};
+
+/// Numbers that one chunk aims at: enough to amortise a call, few enough to stay in the first-level cache.
+const CHUNK: usize = 2048;
+
+/// Lanes per stage of a schedule; lane 0 are inputs, 1 label noise, from 2 on one per eigenspace.
+const NORMALS: u16 = 0;
+const LABELS: u16 = 1;
+const NORMS: u16 = 2;
+
+/// Independent random numbers per step: `normals` standard normals, `labels` label noises, and a chi-square of every
+/// `freedom`.
+#[derive(Debug)]
+pub struct StepNoise {
+    seat: Seat,
+    per_step: usize,
+    labels_per_step: usize,
+    freedom: Vec<u64>,
+    steps: usize,
+    chunk: u64,
+    position: usize,
+    normals: Vec<f64>,
+    labels: Vec<f64>,
+    norms: Vec<Vec<f64>>,
+}
+
+impl StepNoise {
+    /// A source that gives, per step, so many normals and label noises and one chi-square per entry of `freedom`.
+    pub fn new(seat: Seat, normals: usize, labels: usize, freedom: Vec<u64>) -> Self {
+        let steps = (CHUNK / normals.max(1)).clamp(1, 256);
+        Self {
+            seat,
+            per_step: normals,
+            labels_per_step: labels,
+            steps,
+            chunk: 0,
+            position: steps,
+            normals: vec![0.0; steps * normals],
+            labels: vec![0.0; steps * labels],
+            norms: vec![vec![0.0; steps]; freedom.len()],
+            freedom,
+        }
+    }
+
+    /// Moves to the next step.
+    #[inline]
+    pub fn advance(&mut self) {
+        self.position += 1;
+        if self.position >= self.steps {
+            self.refill();
+        }
+    }
+
+    #[cold]
+    fn refill(&mut self) {
+        self.position = 0;
+        let stream = |lane: u16| {
+            let Seat { seed, replica, stage } = self.seat;
+            // Stages share the step counter's upper half, so their chunks never meet.
+            Stream::at(Address { seed, replica, step: self.chunk | (u64::from(stage) << 40), lane })
+        };
+        stream(NORMALS).fill_normal(&mut self.normals);
+        if self.labels_per_step > 0 {
+            stream(LABELS).fill_normal(&mut self.labels);
+        }
+        for (b, (values, &freedom)) in self.norms.iter_mut().zip(&self.freedom).enumerate() {
+            stream(NORMS + b as u16).fill_chi_square(freedom as f64, values);
+        }
+        self.chunk += 1;
+    }
+
+    /// Standard normals of this step.
+    #[inline]
+    pub fn normals(&self) -> &[f64] {
+        &self.normals[self.position * self.per_step..][..self.per_step]
+    }
+
+    /// Standard normals for the labels of this step.
+    #[inline]
+    pub fn labels(&self) -> &[f64] {
+        &self.labels[self.position * self.labels_per_step..][..self.labels_per_step]
+    }
+
+    /// χ² of entry b of `freedom`.
+    #[inline]
+    pub fn chi_square(&self, b: usize) -> f64 {
+        self.norms[b][self.position]
+    }
+
+    /// A stream for draws of irregular number in this step (Wishart factors).
+    pub fn irregular(&self) -> Stream {
+        let Seat { seed, replica, stage } = self.seat;
+        let step = (self.chunk - 1) * self.steps as u64 + self.position as u64;
+        Stream::at(Address { seed, replica, step: step | (u64::from(stage) << 40), lane: u16::MAX - 1 })
+    }
+}

@@ -1,0 +1,345 @@
+//! The order-parameter equations of one-pass SGD, for any rule.
+
+use didact_math::linalg::Mat;
+use didact_math::ode::{self, Direction, Method, Options, Saving, Solution, Stop, VectorField};
+use didact_model::observable::Snapshot;
+use didact_model::start::Setting;
+use didact_model::trajectory::Replica;
+use didact_model::{
+    Averages, Engine, EngineError, Law, Monitor, Needed, Outcome, Overlaps, Problem, Record, Shape, Trajectory,
+};
+use rayon::prelude::*;
+use std::ops::ControlFlow;
+
+/// The limit d → ∞ of the overlaps, integrated with error control.
+#[derive(Debug, Clone)]
+pub struct OrderParameterOde {
+    /// Integrator and tolerances.
+    pub options: Options,
+    /// Without the term of second order in the learning rate this is gradient flow on the population loss.
+    pub needed: Needed,
+}
+
+impl Default for OrderParameterOde {
+    /// Eighth order, relative tolerance 1e-9, steps that land on the saved times, quadratic term included.
+    fn default() -> Self {
+        let options =
+            Options { method: Method::Dop853, relative: 1e-9, absolute: 1e-12, saving: Saving::Landing, ..Options::default() };
+        Self { options, needed: Needed::DriftAndNoise }
+    }
+}
+
+impl OrderParameterOde {
+    /// The equations without the term of second order in the learning rate.
+    pub fn gradient_flow() -> Self {
+        Self { needed: Needed::Drift, ..Self::default() }
+    }
+}
+
+impl Engine for OrderParameterOde {
+    fn name(&self) -> &'static str {
+        "ode"
+    }
+
+    fn run(&self, problem: &Problem, record: &Record, monitor: &dyn Monitor) -> Result<Trajectory, EngineError> {
+        problem.validate()?;
+        record.validate()?;
+        // A start that is the same for all needs one solution only.
+        let replicas = if problem.start.is_random() { record.replicas } else { 1 };
+        let runs: Result<Vec<(Replica, String)>, EngineError> =
+            (0..replicas).into_par_iter().map(|r| self.integrate(problem, record, r, replicas, monitor)).collect();
+        let (replicas, notes): (Vec<_>, Vec<_>) = runs?.into_iter().unzip();
+        Ok(Trajectory {
+            engine: self.name().into(),
+            clock: problem.clock,
+            times: record.times.clone(),
+            columns: record.observables.iter().map(|o| o.name()).collect(),
+            events: record.events.iter().map(|e| e.name.clone()).collect(),
+            replicas,
+            notes,
+        })
+    }
+}
+
+impl OrderParameterOde {
+    fn integrate(
+        &self,
+        problem: &Problem,
+        record: &Record,
+        replica: u32,
+        replicas: u32,
+        monitor: &dyn Monitor,
+    ) -> Result<(Replica, String), EngineError> {
+        let setting = Setting {
+            shape: problem.rule.shape(),
+            spectrum: &problem.spectrum,
+            dimension: problem.dimension,
+            seed: record.seed,
+            replica,
+        };
+        let start = problem.start.draw(&setting)?;
+        let mut flow = OverlapFlow::new(problem, &start, self.needed);
+        let layout = flow.layout.clone();
+        let state = layout.pack(&start);
+        let events: Vec<ode::Event> = record
+            .events
+            .iter()
+            .map(|event| ode::Event {
+                name: event.name.clone(),
+                function: Box::new(|_, state: &[f64]| {
+                    let overlaps = layout.unpack(state);
+                    event.excess(event.observable.measure(&Snapshot::new(&overlaps, problem)))
+                }),
+                direction: Direction::Rising,
+                terminal: event.stops,
+            })
+            .collect();
+        let end = record.end();
+        let mut done = 0.0;
+        let mut watch = |time: f64| {
+            let fraction = if end > 0.0 { time / end } else { 1.0 };
+            monitor.advance((fraction - done) / f64::from(replicas));
+            done = fraction;
+            if monitor.cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let solution =
+            ode::solve_watched(&mut flow, 0.0, &state, end, &record.times, &events, &self.options, &mut watch);
+        let error = flow.worst_error;
+        let outcome = outcome(&solution, record, replica)?;
+        let measure = |state: &Vec<f64>| {
+            let overlaps = layout.unpack(state);
+            let snapshot = Snapshot::new(&overlaps, problem);
+            record.observables.iter().map(|o| o.measure(&snapshot)).collect()
+        };
+        let first = |index: usize| solution.occurrences.iter().find(|o| o.event == index).map(|o| o.time);
+        let mut note = format!("replica {replica}: {}", solution.report);
+        if error > 0.0 {
+            note += &format!("; Gaussian averages by quadrature, estimated error {error:.1e}");
+        }
+        let run = Replica {
+            rows: solution.states.iter().map(measure).collect(),
+            outcome,
+            events: (0..record.events.len()).map(first).collect(),
+            last: layout.unpack(&solution.last_state),
+            last_time: solution.last_time,
+        };
+        Ok((run, note))
+    }
+}
+
+fn outcome(solution: &Solution, record: &Record, replica: u32) -> Result<Outcome, EngineError> {
+    match &solution.report.stop {
+        Stop::ReachedEnd => Ok(Outcome::Completed),
+        Stop::Event { index, time } => Ok(Outcome::Stopped { by: record.events[*index].name.clone(), at: *time }),
+        Stop::Diverged { time } => Ok(Outcome::Diverged { at: *time }),
+        Stop::Interrupted { .. } => Err(EngineError::Interrupted),
+        Stop::Stuck { .. } | Stop::StepLimit { .. } => {
+            Err(EngineError::Stuck { replica, reason: solution.report.to_string() })
+        }
+    }
+}
+
+/// Where the overlaps stand in the state vector: per eigenspace R_b (row by row) and the lower triangle of Q_b, then
+/// the scalars. T_b does not move and is kept aside.
+#[derive(Debug, Clone)]
+struct Layout {
+    shape: Shape,
+    start: Overlaps,
+}
+
+impl Layout {
+    fn per_block(&self) -> usize {
+        let Shape { trained: k, frozen: f, .. } = self.shape;
+        k * f + k * (k + 1) / 2
+    }
+
+    fn dimension(&self) -> usize {
+        self.start.blocks.len() * self.per_block() + self.shape.scalars
+    }
+
+    fn pack(&self, overlaps: &Overlaps) -> Vec<f64> {
+        let mut state = vec![0.0; self.dimension()];
+        for (g, part) in overlaps.blocks.iter().zip(state.chunks_exact_mut(self.per_block())) {
+            self.pack_block(g, part);
+        }
+        let scalars = self.dimension() - self.shape.scalars;
+        state[scalars..].copy_from_slice(&overlaps.scalars);
+        state
+    }
+
+    fn pack_block(&self, g: &Mat, part: &mut [f64]) {
+        let k = self.shape.trained;
+        let mut at = 0;
+        for i in 0..k {
+            let width = self.shape.frozen;
+            part[at..at + width].copy_from_slice(&g.row(i)[k..]);
+            part[at + width..at + width + i + 1].copy_from_slice(&g.row(i)[..=i]);
+            at += width + i + 1;
+        }
+    }
+
+    /// Writes the moving entries of a block, mirrored.
+    fn unpack_block(&self, part: &[f64], g: &mut Mat) {
+        let Shape { trained: k, frozen: f, .. } = self.shape;
+        let mut at = 0;
+        for i in 0..k {
+            g.row_mut(i)[k..].copy_from_slice(&part[at..at + f]);
+            g.row_mut(i)[..=i].copy_from_slice(&part[at + f..at + f + i + 1]);
+            for n in 0..f {
+                g[(k + n, i)] = part[at + n];
+            }
+            for j in 0..i {
+                g[(j, i)] = part[at + f + j];
+            }
+            at += f + i + 1;
+        }
+    }
+
+    fn unpack(&self, state: &[f64]) -> Overlaps {
+        let mut overlaps = self.start.clone();
+        for (g, part) in overlaps.blocks.iter_mut().zip(state.chunks_exact(self.per_block())) {
+            self.unpack_block(part, g);
+        }
+        let scalars = self.dimension() - self.shape.scalars;
+        overlaps.scalars.copy_from_slice(&state[scalars..]);
+        overlaps
+    }
+}
+
+/// Drift of the overlaps, per eigenspace b of the input covariance, in gradient-flow time t = s x steps:
+///
+///   dG_b/dt = B_b G_b + G_b B_bᵀ + (s d_b/B) λ_b N,        B_b = −λ_b A − γ 1 + [0 | M T⁻¹] − diag(ν),
+///   A = E[∂kick],  N = E[kick kickᵀ],  fields ~ N(0, C),  C = Σ_b λ_b G_b;  A and N vanish on frozen rows,
+///   da/dt = −(s_a/s) E[∂loss/∂a].
+///
+/// The constraints are row operations: γ is weight decay; M T⁻¹, with M = Σ_b λ_b (A G_b)[·, frozen] and T the plain
+/// Gram of the frozen rows, takes out motion along the frozen rows; ν_i = (d/dt |w_i|²)/(2|w_i|²) keeps lengths.
+/// One eigenspace, erf units: Saad & Solla (1995).
+struct OverlapFlow<'a> {
+    problem: &'a Problem,
+    needed: Needed,
+    layout: Layout,
+    blocks: Vec<Mat>,
+    covariance: Mat,
+    averages: Averages,
+    /// B_b G_b of every eigenspace, trained x rows.
+    motion: Vec<Mat>,
+    /// T⁻¹ of the frozen rows, when motion along them is forbidden.
+    off_frozen: Option<Mat>,
+    worst_error: f64,
+}
+
+impl<'a> OverlapFlow<'a> {
+    fn new(problem: &'a Problem, start: &Overlaps, needed: Needed) -> Self {
+        let shape = start.shape();
+        let off_frozen = problem.training.constraint.off_frozen.then(|| {
+            let (k, p) = (shape.trained, shape.rows());
+            didact_model::constraint::pseudo_inverse(&start.moment(&problem.spectrum, 0).block(k..p, k..p))
+        });
+        Self {
+            problem,
+            needed,
+            layout: Layout { shape, start: start.clone() },
+            blocks: start.blocks.clone(),
+            covariance: Mat::zeros(shape.rows(), shape.rows()),
+            averages: Averages::new(shape),
+            motion: vec![Mat::zeros(shape.trained, shape.rows()); start.blocks.len()],
+            off_frozen,
+            worst_error: 0.0,
+        }
+    }
+
+    /// Blocks and covariance of a state, then the averages of the rule.
+    fn average(&mut self, state: &[f64]) {
+        let per_block = self.layout.per_block();
+        self.covariance.fill(0.0);
+        for (b, (g, part)) in self.blocks.iter_mut().zip(state.chunks_exact(per_block)).enumerate() {
+            self.layout.unpack_block(part, g);
+            self.covariance.add_scaled(self.problem.spectrum.eigenvalues()[b], g);
+        }
+        let law = Law {
+            covariance: &self.covariance,
+            scalars: &state[self.blocks.len() * per_block..],
+            label_noise: self.problem.training.label_noise,
+        };
+        self.problem.rule.averages(&law, self.needed, &mut self.averages);
+        self.worst_error = self.worst_error.max(self.averages.error);
+    }
+
+    /// B_b G_b without the sphere: −λ_b A G_b − γ G_b + M T⁻¹ G_b[frozen, ·].
+    fn move_rows(&mut self) {
+        let Shape { trained: k, .. } = self.layout.shape;
+        let decay = self.problem.training.constraint.weight_decay;
+        for (b, (g, motion)) in self.blocks.iter().zip(&mut self.motion).enumerate() {
+            let lambda = self.problem.spectrum.eigenvalues()[b];
+            for i in 0..k {
+                let out = motion.row_mut(i);
+                for (o, x) in out.iter_mut().zip(g.row(i)) {
+                    *o = -decay * x;
+                }
+                for (m, &a) in self.averages.drift.row(i).iter().enumerate() {
+                    for (o, x) in out.iter_mut().zip(g.row(m)) {
+                        *o -= lambda * a * x;
+                    }
+                }
+            }
+        }
+        let Some(inverse) = &self.off_frozen else { return };
+        // Motion of the rows along the frozen ones, summed over eigenspaces, is taken out again.
+        let p = self.layout.shape.rows();
+        let mut along = Mat::zeros(k, p - k);
+        for motion in &self.motion {
+            along.add_scaled(1.0, &motion.block(0..k, k..p));
+        }
+        let back = along.times(inverse);
+        for (g, motion) in self.blocks.iter().zip(&mut self.motion) {
+            motion.add_scaled(-1.0, &back.times(&g.block(k..p, 0..p)));
+        }
+    }
+}
+
+impl VectorField for OverlapFlow<'_> {
+    fn dimension(&self) -> usize {
+        self.layout.dimension()
+    }
+
+    fn derivative(&mut self, _time: f64, state: &[f64], out: &mut [f64]) {
+        self.average(state);
+        self.move_rows();
+        let Shape { trained: k, frozen: f, .. } = self.layout.shape;
+        let per_clock = self.problem.flow_per_clock();
+        let noisy = self.needed == Needed::DriftAndNoise;
+        let spectrum = &self.problem.spectrum;
+        let diffusion = |b: usize| if noisy { self.problem.noise_weight(b) * spectrum.eigenvalues()[b] } else { 0.0 };
+        let mut shrink = vec![0.0; if self.problem.training.constraint.sphere.is_some() { k } else { 0 }];
+        for (i, nu) in shrink.iter_mut().enumerate() {
+            let (mut rate, mut length) = (0.0, 0.0);
+            for (b, (g, motion)) in self.blocks.iter().zip(&self.motion).enumerate() {
+                rate += 2.0 * motion[(i, i)] + diffusion(b) * self.averages.noise[(i, i)];
+                length += g[(i, i)];
+            }
+            *nu = rate / (2.0 * length);
+        }
+        for (b, part) in out.chunks_exact_mut(self.layout.per_block()).take(self.blocks.len()).enumerate() {
+            let (g, motion, diffusion) = (&self.blocks[b], &self.motion[b], diffusion(b));
+            let mut at = 0;
+            for i in 0..k {
+                let nu = shrink.get(i).copied().unwrap_or(0.0);
+                for n in k..k + f {
+                    part[at] = per_clock * (motion[(i, n)] - nu * g[(i, n)]);
+                    at += 1;
+                }
+                for j in 0..=i {
+                    let both = nu + shrink.get(j).copied().unwrap_or(0.0);
+                    let noise = if noisy { diffusion * self.averages.noise[(i, j)] } else { 0.0 };
+                    part[at] = per_clock * (motion[(i, j)] + motion[(j, i)] - both * g[(i, j)] + noise);
+                    at += 1;
+                }
+            }
+        }
+        let scalars = self.blocks.len() * self.layout.per_block();
+        for (o, slope) in out[scalars..].iter_mut().zip(&self.averages.scalars) {
+            *o = -per_clock * self.problem.training.scalar_ratio * slope;
+        }
+    }
+}
