@@ -36,6 +36,29 @@ impl OrderParameterOde {
     }
 }
 
+impl OrderParameterOde {
+    /// The time derivative (per unit of the clock) of the overlaps at the start of replica 0; frozen blocks are 0.
+    pub fn initial_derivative(&self, problem: &Problem) -> Result<Overlaps, EngineError> {
+        problem.validate()?;
+        let start = problem.start.draw(&setting(problem, 0, 0))?;
+        let mut flow = OverlapFlow::new(problem, &start, self.needed);
+        let state = flow.layout.pack(&start);
+        let mut derivative = vec![0.0; state.len()];
+        flow.derivative(0.0, &state, &mut derivative);
+        let p = start.shape().rows();
+        let still = Overlaps::from_engine(
+            start.shape(),
+            vec![Mat::zeros(p, p); start.blocks.len()],
+            vec![0.0; start.scalars.len()],
+        );
+        Ok(Layout { shape: start.shape(), start: still }.unpack(&derivative))
+    }
+}
+
+fn setting(problem: &Problem, seed: u64, replica: u32) -> Setting<'_> {
+    Setting { shape: problem.rule.shape(), spectrum: &problem.spectrum, dimension: problem.dimension, seed, replica }
+}
+
 impl Engine for OrderParameterOde {
     fn name(&self) -> &'static str {
         "ode"
@@ -70,14 +93,7 @@ impl OrderParameterOde {
         replicas: u32,
         monitor: &dyn Monitor,
     ) -> Result<(Replica, String), EngineError> {
-        let setting = Setting {
-            shape: problem.rule.shape(),
-            spectrum: &problem.spectrum,
-            dimension: problem.dimension,
-            seed: record.seed,
-            replica,
-        };
-        let start = problem.start.draw(&setting)?;
+        let start = problem.start.draw(&setting(problem, record.seed, replica))?;
         let mut flow = OverlapFlow::new(problem, &start, self.needed);
         let layout = flow.layout.clone();
         let state = layout.pack(&start);

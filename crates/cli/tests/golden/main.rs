@@ -1,0 +1,66 @@
+//! Reference numbers from independent code, one verdict per case.
+//!
+//! Reads `golden/*.json`, or the folder named by the environment variable `DIDACT_GOLDEN`. The adapters beside this file
+//! turn a case into a library call; they hold no mathematics.
+
+#![allow(missing_docs, clippy::print_stdout)]
+
+mod compare;
+mod inputs;
+mod power_law_spectra;
+
+use compare::{Answer, verdict};
+use inputs::Inputs;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Answers one kind of a family; `None` for a kind it does not know.
+type Adapter = fn(kind: &str, inputs: &Inputs) -> Option<Answer>;
+
+/// The families; `complete` ones must know every kind of their file.
+const FAMILIES: [(&str, Adapter, bool); 1] = [("power-law-spectra", power_law_spectra::answer, false)];
+
+fn main() -> ExitCode {
+    let folder = std::env::var_os("DIDACT_GOLDEN").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden"),
+        PathBuf::from,
+    );
+    let mut failed = 0;
+    for (family, adapter, complete) in FAMILIES {
+        failed += run_family(&folder, family, adapter, complete);
+    }
+    ExitCode::from(u8::from(failed > 0))
+}
+
+fn run_family(folder: &Path, family: &str, adapter: Adapter, complete: bool) -> usize {
+    let path = folder.join(format!("{family}.json"));
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        println!("{family}: no file {}", path.display());
+        return 0;
+    };
+    let cases: Vec<Value> = serde_json::from_str(&text).expect("a golden file is a list of cases");
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    for case in &cases {
+        let id = case["id"].as_str().unwrap_or("(no id)");
+        let kind = case["kind"].as_str().unwrap_or_default();
+        let name = kind.strip_prefix(family).and_then(|k| k.strip_prefix('/')).unwrap_or(kind);
+        match adapter(name, &Inputs(&case["inputs"], case)) {
+            Some(answer) => match verdict(case, &answer) {
+                Ok(()) => passed += 1,
+                Err(report) => {
+                    failed += 1;
+                    println!("  {id} ({kind}): {report}");
+                }
+            },
+            None if complete => {
+                failed += 1;
+                println!("  {id}: unknown kind {kind}");
+            }
+            None => skipped += 1,
+        }
+    }
+    let rest = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
+    println!("{family}: {passed} passed, {failed} failed{rest}");
+    failed
+}

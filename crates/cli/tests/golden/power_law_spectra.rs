@@ -1,0 +1,136 @@
+//! Cases of `power-law-spectra`: committee machines on inputs with a power-law spectrum.
+
+use crate::compare::Answer;
+use crate::inputs::Inputs;
+use didact_math::gauss::erf;
+use didact_math::linalg::Mat;
+use didact_math::ode::{Options, Saving};
+use didact_model::families::Family;
+use didact_model::families::committee::{Committee, Output};
+use didact_model::observable::{Loss, Observable};
+use didact_model::start::Given;
+use didact_model::{
+    Averages, Clock, Engine, Law, LocalRule, Needed, Overlaps, Problem, Record, Spectrum, Training, Trajectory, Unwatched,
+};
+use didact_simulate::Reduced;
+use didact_theory::OrderParameterOde;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+pub fn answer(kind: &str, inputs: &Inputs) -> Option<Answer> {
+    Some(match kind {
+        "erf-integrals" => {
+            let c = inputs.matrix("C");
+            Answer::exact(json!([erf::i2(&c, 0, 1), erf::i3(&c, 0, 1, 2), erf::i4(&c, [0, 1, 2, 3])]))
+        }
+        "erf-error" => Answer::exact(committee(inputs).risk(&law(&inputs.matrix("C")))),
+        "erf-drift" => Answer::exact(json!(averages(inputs).drift.scaled(-1.0).to_rows())),
+        "erf-noise" => Answer::exact(json!(averages(inputs).noise.to_rows())),
+        "erf-initial-derivative" => initial_derivative(inputs),
+        "erf-error-ode" | "erf-error-ode-noise" => {
+            let run = ode(inputs, vec![Arc::new(Loss)]);
+            Answer::exact(per_alpha(inputs, run.replicas[0].rows.iter().map(|row| row[0]).collect()))
+        }
+        "erf-overlaps-ode" => Answer::exact(columns(inputs, &["R[0,0]", "R[0,1]", "Q[0,0]", "Q[0,1]"])),
+        "erf-moments-ode" => {
+            let names: Vec<String> = (0..4).flat_map(|l| [format!("Q{l}[0,0]"), format!("R{l}[0,0]")]).collect();
+            let flat = columns(inputs, &names.iter().map(String::as_str).collect::<Vec<_>>());
+            let flat = flat.as_array().expect("a list");
+            Answer::exact(json!(flat.chunks(2).collect::<Vec<_>>()))
+        }
+        "sgd-error" => sgd_error(inputs),
+        _ => return None,
+    })
+}
+
+fn committee(inputs: &Inputs) -> Arc<dyn LocalRule> {
+    let spec = Committee { output: Output::Scaled, ..Committee::soft(inputs.count("K"), inputs.count("M"), "erf(z/sqrt2)") };
+    spec.rule().expect("a committee")
+}
+
+fn law(covariance: &Mat) -> Law<'_> {
+    Law { covariance, scalars: &[], label_noise: 0.0 }
+}
+
+fn averages(inputs: &Inputs) -> Averages {
+    let rule = committee(inputs);
+    let mut out = Averages::new(rule.shape());
+    rule.averages(&law(&inputs.matrix("C")), Needed::DriftAndNoise, &mut out);
+    out
+}
+
+fn spectrum(inputs: &Inputs) -> Spectrum {
+    let spectrum = if inputs.has("multiplicity") {
+        let weights = inputs.list("multiplicity").iter().map(|n| n / inputs.number("N")).collect();
+        Spectrum::new(inputs.list("lam"), weights)
+    } else if inputs.has("lam") {
+        Spectrum::new(inputs.list("lam"), inputs.list("weights"))
+    } else {
+        Spectrum::power_law(inputs.count("L"), inputs.number("beta"))
+    };
+    spectrum.expect("a spectrum")
+}
+
+fn problem(inputs: &Inputs) -> Problem {
+    let (rule, spectrum) = (committee(inputs), spectrum(inputs));
+    let blocks = (&inputs.matrix("Q0"), &inputs.matrix("R0"), &Mat::identity(inputs.count("M")));
+    let start = Overlaps::spread(rule.shape(), &spectrum, blocks, vec![]).expect("overlaps");
+    let label_noise = inputs.number_or("noise_var", 0.0).sqrt();
+    Problem {
+        rule,
+        spectrum,
+        dimension: inputs.has("N").then(|| inputs.count("N") as u64),
+        training: Training { label_noise, ..Training::online(inputs.number("eta")) },
+        start: Arc::new(Given(start)),
+        clock: Clock::Alpha,
+    }
+}
+
+fn engine(inputs: &Inputs) -> OrderParameterOde {
+    let needed = if inputs.flag_or("quadratic_term", true) { Needed::DriftAndNoise } else { Needed::Drift };
+    let options = Options { relative: 1e-11, absolute: 1e-13, saving: Saving::Landing, ..Options::default() };
+    OrderParameterOde { options, needed }
+}
+
+fn ode(inputs: &Inputs, observables: Vec<Arc<dyn Observable>>) -> Trajectory {
+    let record = Record::new(inputs.list("alpha"), observables);
+    engine(inputs).run(&problem(inputs), &record, &Unwatched).expect("a solution")
+}
+
+fn columns(inputs: &Inputs, names: &[&str]) -> Value {
+    let problem = problem(inputs);
+    let parse = |name: &&str| didact_model::observable::parse(name, &problem).expect("an observable");
+    let run = ode(inputs, names.iter().flat_map(parse).collect());
+    json!(run.replicas[0].rows[0])
+}
+
+/// A list over alpha, or one number when alpha is one.
+fn per_alpha(inputs: &Inputs, values: Vec<f64>) -> Value {
+    if inputs.0["alpha"].is_array() { json!(values) } else { json!(values[0]) }
+}
+
+fn initial_derivative(inputs: &Inputs) -> Answer {
+    let problem = problem(inputs);
+    let (k, p) = (inputs.count("K"), inputs.count("K") + inputs.count("M"));
+    let first = &engine(inputs).initial_derivative(&problem).expect("a start").blocks[0];
+    Answer::exact(json!([first.block(0..k, k..p).to_rows(), first.block(0..k, 0..k).to_rows()]))
+}
+
+/// Runs replicas until the standard error is a fifth (over √2) of the tolerance, as section 14 of the spec asks.
+fn sgd_error(inputs: &Inputs) -> Answer {
+    let problem = problem(inputs);
+    let goal: Vec<f64> = inputs.absolute_tolerance().iter().map(|t| t / (5.0 * 2f64.sqrt())).collect();
+    let mut replicas = 4000;
+    loop {
+        let mut record = Record::new(inputs.list("alpha"), vec![Arc::new(Loss)]);
+        (record.replicas, record.seed) = (replicas, 5);
+        let run = Reduced.run(&problem, &record, &Unwatched).expect("a run");
+        let mean = run.mean("loss").expect("the loss");
+        let goals = (0..mean.len()).map(|i| goal[i.min(goal.len() - 1)]);
+        if mean.iter().zip(goals).all(|(m, g)| m.error <= g) || replicas > 1_000_000 {
+            let (values, errors): (Vec<f64>, Vec<f64>) = mean.iter().map(|m| (m.value, m.error)).unzip();
+            return Answer::sampled(&values, &errors);
+        }
+        replicas *= 2;
+    }
+}
