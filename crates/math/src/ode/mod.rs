@@ -48,7 +48,7 @@ use std::ops::ControlFlow;
 use thiserror::Error;
 
 pub use events::{Direction, Event, Occurrence};
-pub use field::{FieldFn, VectorField};
+pub use field::{FieldFn, VectorField, forward_differences};
 pub use solution::{Report, Solution, Stop};
 
 /// Which integrator advances the solution.

@@ -1,6 +1,6 @@
 //! Problems with known solutions, shared by the tests.
 
-use super::FieldFn;
+use super::{FieldFn, VectorField};
 
 pub(super) type Plain = FieldFn<fn(f64, &[f64], &mut [f64])>;
 
@@ -58,13 +58,24 @@ pub(super) fn van_der_pol(epsilon: f64) -> FieldFn<impl FnMut(f64, &[f64], &mut 
 }
 
 /// Robertson's chemical kinetics.
-pub(super) fn robertson() -> Plain {
-    FieldFn::new(3, |_t, y, out| {
+pub(super) struct Robertson;
+
+impl VectorField for Robertson {
+    fn dimension(&self) -> usize {
+        3
+    }
+
+    fn derivative(&mut self, _time: f64, y: &[f64], out: &mut [f64]) {
         let slow = 0.04 * y[0];
         let back = 1e4 * y[1] * y[2];
         let fast = 3e7 * y[1] * y[1];
         out[0] = -slow + back;
         out[1] = slow - back - fast;
         out[2] = fast;
-    })
+    }
+
+    fn jacobian(&mut self, _time: f64, y: &[f64], out: &mut [f64]) {
+        let (by1, by2, fast) = (1e4 * y[2], 1e4 * y[1], 6e7 * y[1]);
+        out.copy_from_slice(&[-0.04, by1, by2, 0.04, -by1 - fast, -by2, 0.0, fast, 0.0]);
+    }
 }

@@ -3,16 +3,16 @@
 use super::control::Tolerance;
 use super::field::Counted;
 use super::stages::Stepper;
-use super::test_problems::{arenstorf, coupled, oscillator, robertson, van_der_pol};
-use super::{FieldFn, Method, Options, dop853, dopri5, rodas5p, solve, stabilised};
+use super::test_problems::{Robertson, arenstorf, coupled, oscillator, van_der_pol};
+use super::{FieldFn, Method, Options, VectorField, dop853, dopri5, rodas5p, solve, stabilised};
 
-/// Errors of `steps` equal steps over [0, 2]: at the end, and of the interpolant at three points of every step.
+/// Largest errors of `steps` equal steps over [0, 2]: at their ends, and of the interpolant at three points of every step.
 fn fixed_steps(stepper: &mut dyn Stepper, steps: usize) -> (f64, f64) {
     let mut problem = coupled();
     let mut field = Counted::new(&mut problem.field);
     let loose = Tolerance { relative: 0.0, absolute: 1e300 };
     let h = 2.0 / steps as f64;
-    let mut inside = 0.0_f64;
+    let (mut ends, mut inside) = (0.0_f64, 0.0_f64);
     let distance = |state: &[f64], time: f64| {
         let exact = (problem.exact)(time);
         state.iter().zip(exact).fold(0.0_f64, |m, (y, e)| m.max((y - e).abs()))
@@ -28,8 +28,9 @@ fn fixed_steps(stepper: &mut dyn Stepper, steps: usize) -> (f64, f64) {
             inside = inside.max(distance(&out, time + share * h));
         }
         stepper.advance();
+        ends = ends.max(distance(stepper.state(), time + h));
     }
-    (distance(stepper.state(), 2.0), inside)
+    (ends, inside)
 }
 
 /// Orders measured between two step counts.
@@ -43,7 +44,7 @@ fn measured_orders(make: &dyn Fn() -> Box<dyn Stepper>, coarse: usize) -> (f64, 
 fn every_method_and_interpolant_converges_with_its_order() {
     // Local order q of the interpolant shows as error h^(q+1) inside a step on top of the global error h^p.
     let cases: [(&str, Box<dyn Fn() -> Box<dyn Stepper>>, usize, f64, f64); 4] = [
-        ("dopri5", Box::new(|| Box::new(dopri5::Dopri5::new(2))), 40, 5.0, 5.0),
+        ("dopri5", Box::new(|| Box::new(dopri5::Dopri5::new(2))), 80, 5.0, 5.0),
         ("dop853", Box::new(|| Box::new(dop853::Dop853::new(2))), 8, 8.0, 8.0),
         ("rodas5p", Box::new(|| Box::new(rodas5p::Rodas5P::new(2))), 40, 5.0, 5.0),
         ("stabilised", Box::new(|| Box::new(stabilised::Chebyshev::new(2))), 100, 2.0, 2.0),
@@ -57,20 +58,25 @@ fn every_method_and_interpolant_converges_with_its_order() {
 
 #[test]
 fn the_error_follows_the_tolerance() {
-    for (method, tightest, allowance) in [
-        (Method::Dopri5, 1e-10, 30.0),
-        (Method::Dop853, 1e-12, 30.0),
-        (Method::Stiff, 1e-9, 30.0),
-        (Method::Stabilised, 1e-6, 300.0),
+    // The error per step is controlled: over a fixed time a method of order p whose estimate has the same order, as the
+    // stabilised one, makes tolerance^{-1/(p+1)} steps; the estimates of the others are of lower order than their solution.
+    for (method, tightest, allowance, power) in [
+        (Method::Dopri5, 1e-10, 30.0, 1.0),
+        (Method::Dop853, 1e-12, 30.0, 1.0),
+        (Method::Stiff, 1e-9, 30.0, 1.0),
+        (Method::Stabilised, 1e-6, 10.0, 2.0 / 3.0),
     ] {
-        let mut tolerance = 1e-4;
+        let mut tolerance = 1e-4_f64;
         while tolerance >= tightest {
             let options = Options { method, relative: tolerance, absolute: tolerance, ..Options::default() };
             let end = 20.0;
             let solution =
                 solve(&mut oscillator(), 0.0, &[1.0, 0.0], end, &[end], &[], &options).expect("valid");
             let error = (solution.states[0][0] - end.cos()).abs();
-            assert!(error < allowance * tolerance, "{method:?} at {tolerance:e}: error {error:e}");
+            assert!(
+                error < allowance * tolerance.powf(power),
+                "{method:?} at {tolerance:e}: error {error:e}"
+            );
             tolerance /= 10.0;
         }
     }
@@ -101,14 +107,19 @@ fn stiff_van_der_pol_matches_the_reference() {
             assert!((got - want).abs() < 1e-6, "{state:?}, {}", solution.report);
         }
     }
-    assert!(solution.report.steps < 2000, "{}", solution.report);
+    assert!(solution.report.steps < 3000, "{}", solution.report);
 }
 
 #[test]
 fn robertson_runs_over_eleven_decades_of_time() {
     let options = Options { method: Method::Stiff, relative: 1e-7, absolute: 1e-14, ..Options::default() };
     let solution =
-        solve(&mut robertson(), 0.0, &[1.0, 0.0, 0.0], 1e11, &[40.0, 1e11], &[], &options).expect("valid");
+        solve(&mut Robertson, 0.0, &[1.0, 0.0, 0.0], 1e11, &[40.0, 1e11], &[], &options).expect("valid");
+    // By forward differences as well, which must cost no more steps.
+    let mut exact_field = Robertson;
+    let mut plain = FieldFn::new(3, |t: f64, y: &[f64], out: &mut [f64]| exact_field.derivative(t, y, out));
+    let differences = solve(&mut plain, 0.0, &[1.0, 0.0, 0.0], 1e11, &[], &[], &options).expect("valid");
+    assert!(differences.report.steps < solution.report.steps + 20, "{}", differences.report);
     // t = 40: 7.158270688e-1, 9.185534764e-6, 2.841637457e-1; t = 1e11: Hairer & Wanner II, §IV.10.
     let exact = [
         [7.158270688e-1, 9.185534764e-6, 2.841637457e-1],
@@ -140,12 +151,12 @@ fn rates_over_six_decades_cost_few_stiff_steps() {
         let exact = forced(end) - forced(0.0) * (-rate * end).exp();
         assert!((y - exact).abs() < 1e-6, "rate {rate}: {y} {exact}");
     }
-    assert!(solution.report.steps < 600, "{}", solution.report);
+    assert!(solution.report.steps < 1000, "{}", solution.report);
 }
 
 #[test]
 fn the_stabilised_method_pays_the_square_root_of_the_stiffness() {
-    // Ten thousand rates up to 1e6 and a nonlinear coupling that vanishes on the solution's sum of squares.
+    // Ten thousand rates up to 1e6.
     let n = 10_000;
     let rate = move |i: usize| 1e6 * ((i + 1) as f64 / n as f64).powi(2);
     let mut field = FieldFn::new(n, move |_t, y: &[f64], out: &mut [f64]| {
