@@ -1,0 +1,151 @@
+//! Events: times at which a function of the solution changes sign.
+
+use std::fmt;
+
+use super::stages::Stepper;
+use crate::roots::brent_between;
+
+/// Which sign changes count, in the direction in which time is integrated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// From negative to positive.
+    Rising,
+    /// From positive to negative.
+    Falling,
+    /// Both.
+    #[default]
+    Either,
+}
+
+/// A sign change of `function(time, state)` to be located.
+///
+/// Signs are compared once per step, so a function that changes sign twice within a step is missed; where that can happen, set
+/// [`super::Options::largest_step`]. A function that is exactly 0 at the start does not fire there. NaN never fires.
+pub struct Event<'a> {
+    /// For reports.
+    pub name: String,
+    /// The function whose zeros are the event.
+    pub function: Box<dyn Fn(f64, &[f64]) -> f64 + 'a>,
+    /// Which sign changes count.
+    pub direction: Direction,
+    /// Whether the integration stops at the first one.
+    pub terminal: bool,
+}
+
+impl<'a> Event<'a> {
+    /// An event that is located and noted, in either direction.
+    pub fn new(name: &str, function: impl Fn(f64, &[f64]) -> f64 + 'a) -> Self {
+        Event {
+            name: name.to_owned(),
+            function: Box::new(function),
+            direction: Direction::Either,
+            terminal: false,
+        }
+    }
+
+    /// Count only sign changes in this direction.
+    pub fn direction(self, direction: Direction) -> Self {
+        Event { direction, ..self }
+    }
+
+    /// Stop the integration at the first occurrence.
+    pub fn terminal(self) -> Self {
+        Event { terminal: true, ..self }
+    }
+}
+
+impl fmt::Debug for Event<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Event { name, direction, terminal, .. } = self;
+        write!(f, "Event {{ name: {name:?}, direction: {direction:?}, terminal: {terminal} }}")
+    }
+}
+
+/// An event that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Occurrence {
+    /// Position of the event in the list.
+    pub event: usize,
+    /// When.
+    pub time: f64,
+    /// The state then.
+    pub state: Vec<f64>,
+}
+
+/// Follows the signs of a list of events from step to step.
+pub(super) struct Lookout<'a> {
+    events: &'a [Event<'a>],
+    before: Vec<f64>,
+    after: Vec<f64>,
+    /// (share of the step, event) of the sign changes of the current step, in order.
+    crossings: Vec<(f64, usize)>,
+}
+
+impl<'a> Lookout<'a> {
+    pub(super) fn new(events: &'a [Event<'a>], time: f64, state: &[f64]) -> Self {
+        let before: Vec<f64> = events.iter().map(|e| (e.function)(time, state)).collect();
+        Lookout { events, after: before.clone(), before, crossings: Vec::new() }
+    }
+
+    /// Evaluate all events at the end of a step; whether any changed sign in its direction.
+    pub(super) fn look(&mut self, time: f64, state: &[f64]) -> bool {
+        let mut seen = false;
+        for (i, event) in self.events.iter().enumerate() {
+            self.after[i] = (event.function)(time, state);
+            seen |= self.fires(i);
+        }
+        seen
+    }
+
+    fn fires(&self, i: usize) -> bool {
+        let (before, after) = (self.before[i], self.after[i]);
+        let rises = before < 0.0 && after >= 0.0;
+        let falls = before > 0.0 && after <= 0.0;
+        match self.events[i].direction {
+            Direction::Rising => rises,
+            Direction::Falling => falls,
+            Direction::Either => rises || falls,
+        }
+    }
+
+    /// Locate the sign changes of the step on its interpolant. Returns them as (share, event) in order, cut after the
+    /// first terminal one.
+    pub(super) fn locate(
+        &mut self,
+        stepper: &dyn Stepper,
+        time: f64,
+        step: f64,
+        probe: &mut [f64],
+    ) -> &[(f64, usize)] {
+        self.crossings.clear();
+        // Resolve the time, not the share, to rounding.
+        let tolerance = 2.0 * f64::EPSILON * (time.abs() + step.abs()) / step.abs();
+        for i in 0..self.events.len() {
+            if !self.fires(i) {
+                continue;
+            }
+            let along = |share: f64| {
+                stepper.interpolate(step, share, probe);
+                (self.events[i].function)(time + share * step, probe)
+            };
+            // A function that is NaN inside the step but changes sign across it is put at the end of the step.
+            let share =
+                brent_between(along, (0.0, self.before[i]), (1.0, self.after[i]), tolerance).unwrap_or(1.0);
+            self.crossings.push((share, i));
+        }
+        self.crossings.sort_by(|a, b| a.0.total_cmp(&b.0));
+        if let Some(first) = self.crossings.iter().position(|&(_, i)| self.events[i].terminal) {
+            self.crossings.truncate(first + 1);
+        }
+        &self.crossings
+    }
+
+    pub(super) fn is_terminal(&self, event: usize) -> bool {
+        self.events[event].terminal
+    }
+
+    /// The end of this step is the start of the next.
+    pub(super) fn advance(&mut self) {
+        std::mem::swap(&mut self.before, &mut self.after);
+    }
+}
