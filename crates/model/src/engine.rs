@@ -1,6 +1,7 @@
 //! What an engine is: a problem and a record go in, a trajectory comes out.
 
 use crate::overlaps::OverlapsError;
+use didact_math::ode::OdeError;
 use crate::problem::{Problem, ProblemError};
 use crate::record::{Record, RecordError};
 use crate::start::StartError;
@@ -40,6 +41,9 @@ pub enum EngineError {
     /// Bad overlaps.
     #[error(transparent)]
     Overlaps(#[from] OverlapsError),
+    /// A bad option of the integrator.
+    #[error(transparent)]
+    Integrator(#[from] OdeError),
     /// The integrator could not go on.
     #[error("the integration of replica {replica} stopped: {reason}")]
     Stuck {

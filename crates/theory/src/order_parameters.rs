@@ -118,8 +118,15 @@ impl OrderParameterOde {
             done = fraction;
             if monitor.cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let solution =
-            ode::solve_watched(&mut flow, 0.0, &state, end, &record.times, &events, &self.options, &mut watch);
+        let request = ode::Request {
+            start: 0.0,
+            state: &state,
+            end,
+            save_at: &record.times,
+            events: &events,
+            options: &self.options,
+        };
+        let solution = ode::solve_watched(&mut flow, &request, &mut watch)?;
         let error = flow.worst_error;
         let outcome = outcome(&solution, record, replica)?;
         let measure = |state: &Vec<f64>| {

@@ -1,0 +1,165 @@
+//! W1 and W2: a K = M = 4 erf committee, eta = 0.5, as ODE, in d = 1000 dimensions, and as overlaps alone.
+
+use crate::harness::{best_of_3, report};
+use crate::portable;
+use didact_math::linalg::{Mat, cholesky_psd, dot};
+use didact_math::ode::{Method, Options, Saving};
+use didact_model::families::Family;
+use didact_model::families::committee::Committee;
+use didact_model::observable::{self, Loss, Observable, Snapshot};
+use didact_model::start::Given;
+use didact_model::{Clock, Engine, Needed, Overlaps, Problem, Record, Spectrum, Training, Unwatched};
+use didact_simulate::chain::{Chain, Seat};
+use didact_simulate::direct::DirectChain;
+use didact_simulate::reduced::ReducedChain;
+use didact_theory::OrderParameterOde;
+use serde_json::json;
+use std::sync::Arc;
+
+const R0: [[f64; 4]; 4] = [
+    [0.030, 0.010, -0.020, 0.005],
+    [-0.010, 0.025, 0.015, -0.005],
+    [0.020, -0.015, 0.035, 0.010],
+    [0.005, 0.010, -0.010, 0.040],
+];
+const Q0: [[f64; 4]; 4] =
+    [[0.20, 0.02, 0.01, -0.01], [0.02, 0.25, 0.015, 0.005], [0.01, 0.015, 0.30, -0.02], [-0.01, 0.005, -0.02, 0.35]];
+
+fn matrix(entries: &[[f64; 4]; 4]) -> Mat {
+    Mat::from_fn(4, 4, |i, j| entries[i][j])
+}
+
+fn problem(dimension: Option<u64>) -> Problem {
+    let rule = Committee::soft(4, 4, "erf(z/sqrt2)").rule().expect("a committee");
+    let spectrum = Spectrum::isotropic();
+    let blocks = (&matrix(&Q0), &matrix(&R0), &Mat::identity(4));
+    let start = Overlaps::spread(rule.shape(), &spectrum, blocks, vec![]).expect("overlaps");
+    Problem {
+        rule,
+        spectrum,
+        dimension,
+        training: Training::online(0.5),
+        start: Arc::new(Given(start)),
+        clock: Clock::Alpha,
+    }
+}
+
+/// W1: alpha = 5, 10, …, 1000 at rtol 1e-8, atol 1e-12; the generalisation error is computed after the clock stops.
+pub(crate) fn ode() {
+    let problem = problem(None);
+    let options = Options {
+        method: Method::Dop853,
+        relative: 1e-8,
+        absolute: 1e-12,
+        saving: Saving::Dense,
+        ..Options::default()
+    };
+    let engine = OrderParameterOde { options, needed: Needed::DriftAndNoise };
+    let names = ["R[*,*]", "Q[*,*]"];
+    let observables: Vec<Arc<dyn Observable>> =
+        names.iter().flat_map(|n| observable::parse(n, &problem).expect("observables")).collect();
+    let record = Record::new((1..=200).map(|i| 5.0 * f64::from(i)).collect(), observables);
+    let (seconds, run) = best_of_3(|| engine.run(&problem, &record, &Unwatched).expect("a solution"));
+    let loss = |row: &Vec<f64>| {
+        let q = Mat::from_fn(4, 4, |i, j| row[16 + 4 * i + j]);
+        let r = Mat::from_fn(4, 4, |i, j| row[4 * i + j]);
+        let blocks = (&q, &r, &Mat::identity(4));
+        let state = Overlaps::spread(problem.rule.shape(), &problem.spectrum, blocks, vec![]).expect("overlaps");
+        Loss.measure(&Snapshot::new(&state, &problem))
+    };
+    let errors: Vec<f64> = run.replicas[0].rows.iter().map(loss).collect();
+    let (sum, at50, at250) = (errors.iter().sum::<f64>(), errors[9], errors[49]);
+    let right = |got: f64, want: f64| (got / want - 1.0).abs() < 1e-5;
+    let ok = right(sum, 2.279404642528) && right(at50, 0.057046478565) && right(at250, 0.007482501788);
+    let work = json!({"rtol": 1e-8, "atol": 1e-12, "saved": 200, "threads": 1, "report": run.notes[0]});
+    report("W1", "didact ode (DOP853)", seconds, &work, json!({"sum": sum, "eps_50": at50, "eps_250": at250}), ok);
+}
+
+/// Teacher rows B and student rows W = R0 B + L E with exactly the overlaps of W1, dense in d dimensions.
+fn dense_weights(d: usize) -> Mat {
+    let mut basis = Mat::from_fn(8, d, {
+        let normals = portable::normals(2, 8 * d);
+        move |i, j| normals[i * d + j]
+    });
+    for i in 0..8 {
+        for _ in 0..2 {
+            for j in 0..i {
+                let other = basis.row(j).to_vec();
+                let along = dot(basis.row(i), &other);
+                basis.row_mut(i).iter_mut().zip(&other).for_each(|(a, b)| *a -= along * b);
+            }
+        }
+        let length = dot(basis.row(i), basis.row(i)).sqrt();
+        basis.row_mut(i).iter_mut().for_each(|a| *a /= length);
+    }
+    let r = matrix(&R0);
+    let mut residual = matrix(&Q0);
+    residual.add_scaled(-1.0, &r.gram());
+    let lower = cholesky_psd(&residual).expect("a residual Gram");
+    let mix = Mat::from_fn(8, 8, |i, j| match (i < 4, j < 4) {
+        (true, true) => r[(i, j)],
+        (true, false) => lower[(i, j - 4)],
+        (false, true) => f64::from(i - 4 == j),
+        (false, false) => 0.0,
+    });
+    mix.times(&basis)
+}
+
+const STEPS: usize = 100_000;
+const DIMENSION: usize = 1000;
+
+/// 101 records of the generalisation error along 100 000 steps.
+fn curve(problem: &Problem, mut chain: impl Chain) -> Vec<f64> {
+    let mut records = Vec::with_capacity(101);
+    for step in 0..=STEPS {
+        if step % 1000 == 0 {
+            records.push(chain.overlaps());
+        }
+        if step < STEPS {
+            chain.step();
+        }
+    }
+    records.iter().map(|o| Loss.measure(&Snapshot::new(o, problem))).collect()
+}
+
+fn report_curve(peer: &str, seconds: f64, work: &serde_json::Value, errors: &[f64]) {
+    let mean = |from: usize, to: usize| errors[from..=to].iter().sum::<f64>() / (to - from + 1) as f64;
+    let (plateau, whole, last) = (mean(20, 50), mean(1, 100), errors[100]);
+    let ok = (plateau - 0.05720).abs() < 0.0019 && (whole - 0.06194).abs() < 0.0016 && (last - 0.0556).abs() < 0.0070;
+    let result = json!({"mean_20_50": plateau, "mean_1_100": whole, "eps_100": last,
+                        "us_per_step": seconds / STEPS as f64 * 1e6});
+    report("W2", peer, seconds, work, result, ok);
+}
+
+/// W2: N = 1000, batch 1, inputs drawn inside the timed region.
+pub(crate) fn direct() {
+    let problem = problem(Some(DIMENSION as u64));
+    let weights = dense_weights(DIMENSION);
+    let seat = Seat { seed: 1, replica: 0, stage: 0 };
+    let (seconds, errors) = best_of_3(|| {
+        let chain = DirectChain::from_weights(&problem, weights.clone(), vec![], seat).expect("a chain");
+        curve(&problem, chain)
+    });
+    let work = json!({"N": DIMENSION, "steps": STEPS, "threads": 1, "precision": "f64"});
+    report_curve("didact direct", seconds, &work, &errors);
+}
+
+/// W2 by its overlaps alone: the same law, other work.
+pub(crate) fn reduced() {
+    let problem = problem(Some(DIMENSION as u64));
+    let Ok(start) = problem.start.draw(&didact_model::start::Setting {
+        shape: problem.rule.shape(),
+        spectrum: &problem.spectrum,
+        dimension: problem.dimension,
+        seed: 1,
+        replica: 0,
+    }) else {
+        return;
+    };
+    let (seconds, errors) = best_of_3(|| {
+        let chain = ReducedChain::new(&problem, &start, Seat { seed: 1, replica: 0, stage: 0 }).expect("a chain");
+        curve(&problem, chain)
+    });
+    let work = json!({"N": DIMENSION, "steps": STEPS, "threads": 1, "precision": "f64", "note": "same law, other work"});
+    report_curve("didact reduced", seconds, &work, &errors);
+}

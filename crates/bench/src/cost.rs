@@ -1,0 +1,88 @@
+//! What the parts cost: reduced steps against d, right-hand sides against width, random numbers.
+
+use crate::harness::best_of_3;
+use didact_math::linalg::Mat;
+use didact_math::random::{Address, Stream};
+use didact_model::families::Family;
+use didact_model::families::committee::Committee;
+use didact_model::start::Given;
+use didact_model::{Averages, Clock, Law, Needed, Overlaps, Problem, Spectrum, Training};
+use didact_simulate::chain::{Chain, Seat};
+use didact_simulate::reduced::ReducedChain;
+use serde_json::json;
+use std::hint::black_box;
+use std::sync::Arc;
+
+fn problem(units: usize, dimension: u64) -> Problem {
+    let rule = Committee::soft(units, units, "erf(z/sqrt2)").rule().expect("a committee");
+    let spectrum = Spectrum::isotropic();
+    let small = Mat::from_fn(units, units, |i, j| 0.01 * (1 + (i + 2 * j) % 3) as f64);
+    let blocks = (&Mat::identity(units).scaled(0.3), &small, &Mat::identity(units));
+    let start = Overlaps::spread(rule.shape(), &spectrum, blocks, vec![]).expect("overlaps");
+    Problem {
+        rule,
+        spectrum,
+        dimension: Some(dimension),
+        training: Training::online(0.5),
+        start: Arc::new(Given(start)),
+        clock: Clock::Alpha,
+    }
+}
+
+/// Microseconds per reduced step (erf, batch 1) for several widths, at d = 10³ and d = 10⁹.
+pub(crate) fn reduced_steps() {
+    const STEPS: usize = 400_000;
+    for units in [1, 2, 4, 8] {
+        let mut micros = Vec::new();
+        for dimension in [1_000, 1_000_000_000] {
+            let problem = problem(units, dimension);
+            let setting = didact_model::start::Setting {
+                shape: problem.rule.shape(),
+                spectrum: &problem.spectrum,
+                dimension: problem.dimension,
+                seed: 0,
+                replica: 0,
+            };
+            let start = problem.start.draw(&setting).expect("a start");
+            let (seconds, _) = best_of_3(|| {
+                let mut chain =
+                    ReducedChain::new(&problem, &start, Seat { seed: 3, replica: 0, stage: 0 }).expect("a chain");
+                for _ in 0..STEPS {
+                    chain.step();
+                }
+                chain.overlaps()
+            });
+            micros.push(seconds / STEPS as f64 * 1e6);
+        }
+        let line = json!({"cost": "reduced step", "K": units, "M": units, "us_at_d_1e3": micros[0],
+                          "us_at_d_1e9": micros[1], "ratio": micros[1] / micros[0]});
+        println!("{line}");
+    }
+}
+
+/// Nanoseconds of the averages behind a right-hand side, and of a normal.
+pub(crate) fn parts() {
+    for units in [2, 4, 8, 16] {
+        let problem = problem(units, 1000);
+        let rule = &problem.rule;
+        let p = rule.shape().rows();
+        let covariance = Mat::from_fn(p, p, |i, j| if i == j { 1.0 } else { 0.02 * ((i + j) % 4) as f64 });
+        let law = Law { covariance: &covariance, scalars: &[], label_noise: 0.0 };
+        let mut out = Averages::new(rule.shape());
+        let calls = 200_000 / (units * units);
+        let (seconds, ()) = best_of_3(|| {
+            for _ in 0..calls {
+                rule.averages(black_box(&law), Needed::DriftAndNoise, &mut out);
+            }
+        });
+        println!("{}", json!({"cost": "erf averages", "K": units, "M": units, "ns": seconds / calls as f64 * 1e9}));
+    }
+    let mut buffer = vec![0.0; 1000];
+    let (seconds, ()) = best_of_3(|| {
+        for step in 0..20_000 {
+            Stream::at(Address { seed: 1, replica: 0, step, lane: 0 }).fill_normal(&mut buffer);
+        }
+        black_box(&buffer);
+    });
+    println!("{}", json!({"cost": "normal (f64)", "ns": seconds / 2e7 * 1e9}));
+}

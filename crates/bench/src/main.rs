@@ -1,0 +1,30 @@
+//! The workloads that didact shares with other tools, printed one JSON line each, and its own scaling tables.
+//!
+//!     cargo run --release -p didact-bench -- W1 W2          # workloads, one thread
+//!     cargo run --release -p didact-bench -- cost           # cost per step and per call of the parts
+//!
+//! A line is `{"workload", "peer", "seconds", "work", "result"}`: seconds is the best of 3 after one untimed call, and
+//! `result.ok` says that the numbers that prove the work are right. Compare only lines of the same machine and hour.
+
+#![allow(clippy::print_stdout)]
+
+mod committee;
+mod cost;
+mod harness;
+mod portable;
+
+fn main() {
+    let asked: Vec<String> = std::env::args().skip(1).collect();
+    let wants = |name: &str| asked.is_empty() || asked.iter().any(|a| a == name || a == "all");
+    if wants("W1") {
+        committee::ode();
+    }
+    if wants("W2") {
+        committee::direct();
+        committee::reduced();
+    }
+    if wants("cost") {
+        cost::reduced_steps();
+        cost::parts();
+    }
+}
