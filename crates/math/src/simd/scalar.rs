@@ -1,0 +1,178 @@
+//! The kernels of [`simd`](super), one number at a time: branch-free, `#[inline(always)]`, for use in hot loops that
+//! are compiled by [`dispatch!`](crate::dispatch).
+//!
+//! The reductions and minimax coefficients of `exp`, `ln` and `asin` are those of fdlibm (Sun Microsystems 1993, freely
+//! distributable); those of `sin_cos_turns` and `erf` are Chebyshev fits made for this file with 40 digits.
+
+pub use super::erf::{erf, exp_minus_square};
+
+/// ln 2 = LN2_HI + LN2_LO; the first has 21 trailing zero bits, so that k·LN2_HI is exact for |k| < 2²¹.
+const LN2_HI: f64 = 6.93147180369123816490e-01;
+const LN2_LO: f64 = 1.90821492927058770002e-10;
+
+/// Adding 1.5·2⁵² rounds a number below 2⁵¹ to the nearest integer and leaves it in the low bits of the mantissa.
+const ROUND: f64 = 6755399441055744.0;
+
+const MANTISSA: u64 = (1 << 52) - 1;
+
+/// Σ_i c_i zⁱ with the terms paired (Estrin): the chain of dependent operations, which limits these loops, is log₂ N
+/// long where Horner's is N. A macro, since a loop over coefficients inside a loop over elements defeats the vectoriser.
+macro_rules! polynomial {
+    ($z:expr; $only:expr $(,)?) => { $only };
+    ($z:expr; $($c:expr),+ $(,)?) => {{
+        let z: f64 = $z;
+        polynomial!(@pair z; []; $($c,)+)
+    }};
+    (@pair $z:ident; [$($done:expr,)*]; $a:expr, $b:expr, $($rest:expr,)*) => {
+        polynomial!(@pair $z; [$($done,)* $a + $z * $b,]; $($rest,)*)
+    };
+    (@pair $z:ident; [$($done:expr,)*]; $($last:expr,)?) => {
+        polynomial!($z * $z; $($done,)* $($last,)?)
+    };
+}
+pub(crate) use polynomial;
+
+/// eˣ, within 1 ulp; 0 and ∞ where it under- and overflows, subnormals included.
+#[inline(always)]
+pub fn exp(x: f64) -> f64 {
+    exp_sum(x, 0.0)
+}
+
+/// e^{a+b} with |b| ≪ 1, for arguments known to more than a double: x = k ln 2 + r, then
+/// eʳ = 1 + r + r c/(2 − c), where c = r − r² P(r²) makes r coth(r/2) = 2 + r² P'(r²) a polynomial.
+#[inline(always)]
+pub(super) fn exp_sum(a: f64, b: f64) -> f64 {
+    // Beyond these the result is 0 or ∞ already; a NaN fails both comparisons and stays.
+    let a = if a < -746.0 { -746.0 } else { a };
+    let a = if a > 710.0 { 710.0 } else { a };
+    let k = (a * std::f64::consts::LOG2_E + ROUND) - ROUND;
+    let high = a - k * LN2_HI;
+    let low = k * LN2_LO - b;
+    let r = high - low;
+    let z = r * r;
+    let c = r - z * polynomial!(z;
+        1.66666666666666019037e-01,
+        -2.77777777770155933842e-03,
+        6.61375632143793436117e-05,
+        -1.65339022054652515390e-06,
+        4.13813679705723846039e-08,
+    );
+    let y = 1.0 + ((r * c / (2.0 - c) - low) + high);
+    // Two factors 2^{k/2}, so that neither overflows when the result is subnormal or near the largest double.
+    let half = k * 0.5 + ROUND;
+    let rest = (k - (half - ROUND)) + ROUND;
+    y * power_of_two(half) * power_of_two(rest)
+}
+
+/// 2ᵏ from ROUND + k: the low bits of the mantissa become the exponent.
+#[inline(always)]
+fn power_of_two(rounded: f64) -> f64 {
+    f64::from_bits(rounded.to_bits().wrapping_add(1023) << 52)
+}
+
+/// ln x, within 1 ulp; −∞ at 0, NaN below.
+#[inline(always)]
+pub fn ln(x: f64) -> f64 {
+    let tiny = x < f64::MIN_POSITIVE;
+    let scaled = if tiny { x * 18014398509481984.0 } else { x }; // 2⁵⁴ lifts subnormals
+    let y = ln_parts(scaled, if tiny { -54.0 } else { 0.0 });
+    let y = if x < f64::INFINITY { y } else { x }; // ∞ and NaN
+    let y = if x > 0.0 { y } else { f64::NEG_INFINITY };
+    if x >= 0.0 { y } else { f64::NAN }
+}
+
+/// ln x for positive, finite, normal x: what [`ln`] costs without its special cases.
+#[inline(always)]
+pub fn ln_normal(x: f64) -> f64 {
+    ln_parts(x, 0.0)
+}
+
+/// ln(x) + shift·ln 2:  x = 2ᵏ(1+f) with 1+f in [√½, √2),  s = f/(2+f),
+/// ln(1+f) = f − f²/2 + s (f²/2 + R(s²)).
+#[inline(always)]
+fn ln_parts(x: f64, shift: f64) -> f64 {
+    const SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
+    const ONE: u64 = 0x3ff0_0000_0000_0000;
+    let lifted = x.to_bits().wrapping_add(ONE - SQRT_HALF);
+    // The biased exponent as a double: written into the mantissa of 2⁵², which is then subtracted.
+    let k = f64::from_bits((lifted >> 52) | 0x4330_0000_0000_0000) - (4503599627370496.0 + 1023.0) + shift;
+    let f = f64::from_bits((lifted & MANTISSA).wrapping_add(SQRT_HALF)) - 1.0;
+    let s = f / (2.0 + f);
+    let z = s * s;
+    let r = z * polynomial!(z;
+        6.666666666666735130e-01,
+        3.999999999940941908e-01,
+        2.857142874366239149e-01,
+        2.222219843214978396e-01,
+        1.818357216161805012e-01,
+        1.531383769920937332e-01,
+        1.479819860511658591e-01,
+    );
+    let half_square = 0.5 * f * f;
+    k * LN2_HI - ((half_square - (s * (half_square + r) + k * LN2_LO)) - f)
+}
+
+/// (sin 2πu, cos 2πu) within 2 ulp, for 0 ≤ u < 1 (any |u| < 2⁴⁹ loses nothing either).
+///
+/// The angle in turns makes the reduction exact: q = round(4u), f = u − q/4 in [−1/8, 1/8].
+#[inline(always)]
+pub fn sin_cos_turns(u: f64) -> (f64, f64) {
+    let rounded = 4.0 * u + ROUND;
+    let f = u - 0.25 * (rounded - ROUND);
+    let w = f * f;
+    let s = f * polynomial!(w;
+        6.2831853071795864572,
+        -41.341702240399636207,
+        81.605249275948035209,
+        -76.705859704274550647,
+        42.058685020160894047,
+        -15.093804209987113512,
+        3.7808689593022955184,
+    );
+    let c = 1.0
+        + w * polynomial!(w;
+            -19.73920880217871723,
+            64.939394022668242743,
+            -85.456817206643804246,
+            60.244641352702008933,
+            -26.426253275854721364,
+            7.9032069115696784291,
+            -1.6990343940660636356,
+        );
+    // Quadrant q: odd ones exchange the two, bit 1 of q flips the sine, bit 1 of q + 1 the cosine.
+    let q = rounded.to_bits();
+    let odd = q & 1 == 1;
+    let (s, c) = (if odd { c } else { s }, if odd { s } else { c });
+    let flip = |value: f64, q: u64| f64::from_bits(value.to_bits() ^ ((q & 2) << 62));
+    (flip(s, q), flip(c, q.wrapping_add(1)))
+}
+
+/// arcsin x within 2 ulp on [−1, 1], NaN outside.
+///
+/// |x| < ½: x + x R(x²). Otherwise π/2 − 2 arcsin √z with z = (1 − |x|)/2, and the same R.
+#[inline(always)]
+pub fn asin(x: f64) -> f64 {
+    const HALF_PI_LOW: f64 = 6.12323399573676603587e-17;
+    let size = x.abs();
+    let small = size < 0.5;
+    let z = if small { x * x } else { 0.5 - 0.5 * size };
+    let s = if small { size } else { z.sqrt() };
+    let numerator = z * polynomial!(z;
+        1.66666666666666657415e-01,
+        -3.25565818622400915405e-01,
+        2.01212532134862925881e-01,
+        -4.00555345006794114027e-02,
+        7.91534994289814532176e-04,
+        3.47933107596021167570e-05,
+    );
+    let denominator = polynomial!(z;
+        1.0,
+        -2.40339491173441421878e+00,
+        2.02094576023350569471e+00,
+        -6.88283971605453293030e-01,
+        7.70381505559019352791e-02,
+    );
+    let y = s + s * (numerator / denominator);
+    let y = if small { y } else { std::f64::consts::FRAC_PI_2 - (2.0 * y - HALF_PI_LOW) };
+    y.copysign(x)
+}
