@@ -1,6 +1,8 @@
 //! The functions a formula may call, with their first two derivatives.
 
-use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
+use std::f64::consts::FRAC_2_SQRT_PI;
+
+use crate::gauss::normal::{cdf, density};
 
 /// Functions of one argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +102,7 @@ impl Function {
             Self::Atan => u.atan(),
             Self::Erf => libm::erf(u),
             Self::Erfc => libm::erfc(u),
-            Self::Gelu => u * normal_cdf(u),
+            Self::Gelu => u * cdf(u),
             Self::Sigmoid => sigmoid(u),
             Self::Softplus => u.max(0.0) + (-u.abs()).exp().ln_1p(),
             Self::Floor => u.floor(),
@@ -143,7 +145,7 @@ impl Function {
                 let slope = outer * (-u * u).exp();
                 (slope, -2.0 * u * slope)
             }
-            Self::Gelu => (normal_cdf(u) + u * normal_density(u), (2.0 - u * u) * normal_density(u)),
+            Self::Gelu => (cdf(u) + u * density(u), (2.0 - u * u) * density(u)),
             Self::Sigmoid => {
                 let (up, down) = (sigmoid(u), sigmoid(-u));
                 (up * down, up * down * (down - up))
@@ -176,14 +178,4 @@ pub(crate) fn sigmoid(u: f64) -> f64 {
         let small = u.exp();
         small / (1.0 + small)
     }
-}
-
-/// P(z < u) for z ~ N(0, 1), accurate in both tails.
-pub(crate) fn normal_cdf(u: f64) -> f64 {
-    0.5 * libm::erfc(-u * FRAC_1_SQRT_2)
-}
-
-/// e^{−u²/2}/√(2π).
-pub(crate) fn normal_density(u: f64) -> f64 {
-    0.5 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2 * (-0.5 * u * u).exp()
 }

@@ -27,7 +27,7 @@ pub use error::{ExpressionError, Problem};
 pub use jet::Jet;
 
 pub(crate) use error::nearest;
-pub(crate) use function::{normal_cdf, normal_density, sigmoid};
+pub(crate) use function::sigmoid;
 
 use function::{Binary, Function};
 use tree::Node;
