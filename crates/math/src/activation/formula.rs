@@ -1,0 +1,97 @@
+//! Activations given by a formula in x (or z).
+
+use super::{Activation, ActivationError, Form, Kink};
+use crate::expression::Expression;
+use crate::gauss::GaussianRule;
+use crate::gauss::quadrature::REACH;
+
+/// σ(z) given by a formula; derivatives are exact, kinks are found.
+#[derive(Clone, Debug)]
+pub struct Formula {
+    expression: Expression,
+    kinks: Vec<Kink>,
+    resolution: f64,
+}
+
+impl Formula {
+    /// Accepts a continuous formula of one variable that is finite on |z| ≤ 9.
+    pub fn new(expression: Expression) -> Result<Self, ActivationError> {
+        assert_eq!(expression.variables().len(), 1, "an activation has one variable");
+        let breaks = expression.breaks();
+        if let Some(jump) = breaks.iter().find(|b| b.value_jump != 0.0) {
+            return Err(ActivationError::Jump {
+                formula: expression.text().to_owned(),
+                at: jump.at,
+                size: jump.value_jump,
+            });
+        }
+        let kinks = breaks.iter().map(|b| Kink { at: b.at, jump: b.slope_jump }).collect();
+        let mut formula = Self { expression, kinks, resolution: COARSEST };
+        formula.resolution = formula.measure()?;
+        Ok(formula)
+    }
+
+    /// The coarsest spacing whose trapezoidal (or panel) averages of σ² and σ′² no longer change.
+    fn measure(&self) -> Result<f64, ActivationError> {
+        let at: Vec<f64> = self.kinks.iter().map(|kink| kink.at).collect();
+        let average = |spacing: f64| {
+            let rule = if at.is_empty() {
+                GaussianRule::trapezoid(spacing, REACH)
+            } else {
+                GaussianRule::panels(&at, 5.0 * spacing, REACH)
+            };
+            let mut sums = [0.0; 2];
+            for (&z, w) in rule.nodes.iter().zip(&rule.weights) {
+                let (value, slope, _) = self.jet(z);
+                if !value.is_finite() {
+                    return Err(ActivationError::NotFinite { formula: self.name(), at: z, value });
+                }
+                sums[0] += w * value * value;
+                sums[1] += w * slope * slope;
+            }
+            Ok(sums)
+        };
+        let mut spacing = COARSEST;
+        let mut coarse = average(spacing)?;
+        while spacing > FINEST {
+            let fine = average(0.5 * spacing)?;
+            if coarse.iter().zip(fine).all(|(a, b)| (a - b).abs() <= 1e-13 * (1.0 + b.abs())) {
+                break;
+            }
+            (spacing, coarse) = (0.5 * spacing, fine);
+        }
+        Ok(spacing)
+    }
+}
+
+const COARSEST: f64 = 0.3;
+/// A pole closer to the real line than about 0.01 is not resolved.
+const FINEST: f64 = 0.3 / 64.0;
+
+impl Activation for Formula {
+    fn name(&self) -> String {
+        self.expression.text().to_owned()
+    }
+    fn value(&self, z: f64) -> f64 {
+        self.expression.value(&[z])
+    }
+    fn slope(&self, z: f64) -> f64 {
+        self.expression.jet(&[z], 0).slope
+    }
+    fn curvature(&self, z: f64) -> f64 {
+        self.expression.jet(&[z], 0).curvature
+    }
+    fn kinks(&self) -> &[Kink] {
+        &self.kinks
+    }
+    fn form(&self) -> Form {
+        Form::General
+    }
+    fn jet(&self, z: f64) -> (f64, f64, f64) {
+        let jet = self.expression.jet(&[z], 0);
+        (jet.value, jet.slope, jet.curvature)
+    }
+    fn resolution(&self) -> f64 {
+        self.resolution
+    }
+}

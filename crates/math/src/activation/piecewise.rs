@@ -1,0 +1,77 @@
+//! Activations with a kink at the origin: relu and abs.
+
+use super::{Activation, Form, Kink};
+use crate::gauss::normal::density;
+
+/// σ(z) = max(z, 0).
+#[derive(Clone, Copy, Debug)]
+pub struct Relu;
+
+impl Activation for Relu {
+    fn name(&self) -> String {
+        "relu".into()
+    }
+    fn value(&self, z: f64) -> f64 {
+        z.max(0.0)
+    }
+    fn slope(&self, z: f64) -> f64 {
+        if z > 0.0 {
+            1.0
+        } else if z < 0.0 {
+            0.0
+        } else {
+            0.5
+        }
+    }
+    fn curvature(&self, _z: f64) -> f64 {
+        0.0
+    }
+    fn kinks(&self) -> &[Kink] {
+        &[Kink { at: 0.0, jump: 1.0 }]
+    }
+    fn form(&self) -> Form {
+        Form::Relu
+    }
+    fn resolution(&self) -> f64 {
+        0.3
+    }
+    /// c_k(r) = √r a_k: a_0 = 1/√(2π), a_1 = 1/2, a_2 = a_0/√2, a_{k+2} = −a_k (k − 1)/√((k+1)(k+2)) for even k ≥ 2.
+    fn hermite(&self, k: usize, variance: f64) -> f64 {
+        let unit = match k {
+            1 => 0.5,
+            k if k % 2 == 1 => 0.0,
+            _ => (0..k)
+                .step_by(2)
+                .fold(density(0.0), |a, j| -a * (j as f64 - 1.0) / ((j + 1) as f64 * (j + 2) as f64).sqrt()),
+        };
+        variance.sqrt() * unit
+    }
+}
+
+/// σ(z) = |z| = 2 max(z, 0) − z.
+#[derive(Clone, Copy, Debug)]
+pub struct Abs;
+
+impl Activation for Abs {
+    fn name(&self) -> String {
+        "abs".into()
+    }
+    fn value(&self, z: f64) -> f64 {
+        z.abs()
+    }
+    fn slope(&self, z: f64) -> f64 {
+        if z == 0.0 { 0.0 } else { z.signum() }
+    }
+    fn curvature(&self, _z: f64) -> f64 {
+        0.0
+    }
+    fn kinks(&self) -> &[Kink] {
+        &[Kink { at: 0.0, jump: 2.0 }]
+    }
+    fn resolution(&self) -> f64 {
+        0.3
+    }
+    fn hermite(&self, k: usize, variance: f64) -> f64 {
+        if k % 2 == 0 { 2.0 * Relu.hermite(k, variance) } else { 0.0 }
+    }
+}

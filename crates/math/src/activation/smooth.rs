@@ -1,0 +1,159 @@
+//! Smooth activations: linear, erf, sigmoid, tanh, gelu.
+
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI, FRAC_2_SQRT_PI};
+
+use super::{Activation, Form};
+use crate::expression::sigmoid;
+use crate::gauss::normal::{cdf, density};
+
+/// σ(z) = z.
+#[derive(Clone, Copy, Debug)]
+pub struct Linear;
+
+impl Activation for Linear {
+    fn name(&self) -> String {
+        "linear".into()
+    }
+    fn value(&self, z: f64) -> f64 {
+        z
+    }
+    fn slope(&self, _z: f64) -> f64 {
+        1.0
+    }
+    fn curvature(&self, _z: f64) -> f64 {
+        0.0
+    }
+    fn form(&self) -> Form {
+        Form::Linear
+    }
+    fn hermite(&self, k: usize, variance: f64) -> f64 {
+        if k == 1 { variance.sqrt() } else { 0.0 }
+    }
+}
+
+/// σ(z) = erf(scale·z).
+#[derive(Clone, Copy, Debug)]
+pub struct Erf {
+    /// 1 for erf(z), 1/√2 for erf(z/√2).
+    pub scale: f64,
+}
+
+impl Activation for Erf {
+    fn name(&self) -> String {
+        match self.scale {
+            1.0 => "erf(z)".into(),
+            FRAC_1_SQRT_2 => "erf(z/sqrt2)".into(),
+            scale => format!("erf({scale:?}*z)"),
+        }
+    }
+    fn value(&self, z: f64) -> f64 {
+        libm::erf(self.scale * z)
+    }
+    fn slope(&self, z: f64) -> f64 {
+        let u = self.scale * z;
+        FRAC_2_SQRT_PI * self.scale * (-u * u).exp()
+    }
+    fn curvature(&self, z: f64) -> f64 {
+        -2.0 * self.scale * self.scale * z * self.slope(z)
+    }
+    fn form(&self) -> Form {
+        Form::Erf { scale: self.scale }
+    }
+    fn jet(&self, z: f64) -> (f64, f64, f64) {
+        let slope = self.slope(z);
+        (self.value(z), slope, -2.0 * self.scale * self.scale * z * slope)
+    }
+    fn resolution(&self) -> f64 {
+        // e^{−s²z²} is a Gaussian of width 1/(√2 s): a grid of 0.4 widths resolves it and its square.
+        0.4 * FRAC_1_SQRT_2 / self.scale.abs()
+    }
+    /// c_{2n+1} = (−1)ⁿ √( (2/π) (2n)!/(4ⁿ n!² (2n+1)) ) (q/(1+q))^{n+1/2}, q = 2 scale² r; even ones vanish.
+    fn hermite(&self, k: usize, variance: f64) -> f64 {
+        if k % 2 == 0 {
+            return 0.0;
+        }
+        let q = 2.0 * self.scale * self.scale * variance;
+        let ratio = q / (1.0 + q);
+        let n = k / 2;
+        // (2n)!/(4ⁿ n!²) = ∏ (2j − 1)/(2j); the sign of each factor is carried outside the root.
+        let central: f64 = (1..=n).map(|j| (2 * j - 1) as f64 / (2 * j) as f64).product();
+        let sign = if n % 2 == 0 { self.scale.signum() } else { -self.scale.signum() };
+        sign * (FRAC_2_PI * central / k as f64).sqrt() * ratio.powf(n as f64 + 0.5)
+    }
+}
+
+/// σ(z) = 1/(1 + e^{−z}).
+#[derive(Clone, Copy, Debug)]
+pub struct Sigmoid;
+
+impl Activation for Sigmoid {
+    fn name(&self) -> String {
+        "sigmoid".into()
+    }
+    fn value(&self, z: f64) -> f64 {
+        sigmoid(z)
+    }
+    fn slope(&self, z: f64) -> f64 {
+        self.jet(z).1
+    }
+    fn curvature(&self, z: f64) -> f64 {
+        self.jet(z).2
+    }
+    fn jet(&self, z: f64) -> (f64, f64, f64) {
+        let (up, down) = (sigmoid(z), sigmoid(-z));
+        (up, up * down, up * down * (down - up))
+    }
+    fn resolution(&self) -> f64 {
+        0.4 // poles at ±iπ, twice as far as those of tanh
+    }
+}
+
+/// σ(z) = tanh z.
+#[derive(Clone, Copy, Debug)]
+pub struct Tanh;
+
+impl Activation for Tanh {
+    fn name(&self) -> String {
+        "tanh".into()
+    }
+    fn value(&self, z: f64) -> f64 {
+        z.tanh()
+    }
+    fn slope(&self, z: f64) -> f64 {
+        let sech = z.cosh().recip();
+        sech * sech
+    }
+    fn curvature(&self, z: f64) -> f64 {
+        -2.0 * z.tanh() * self.slope(z)
+    }
+    fn jet(&self, z: f64) -> (f64, f64, f64) {
+        let (value, slope) = (z.tanh(), self.slope(z));
+        (value, slope, -2.0 * value * slope)
+    }
+}
+
+/// σ(z) = z Φ(z), the exact (erf) form.
+#[derive(Clone, Copy, Debug)]
+pub struct Gelu;
+
+impl Activation for Gelu {
+    fn name(&self) -> String {
+        "gelu".into()
+    }
+    fn value(&self, z: f64) -> f64 {
+        z * cdf(z)
+    }
+    fn slope(&self, z: f64) -> f64 {
+        cdf(z) + z * density(z)
+    }
+    fn curvature(&self, z: f64) -> f64 {
+        (2.0 - z * z) * density(z)
+    }
+    fn jet(&self, z: f64) -> (f64, f64, f64) {
+        let (cdf, density) = (cdf(z), density(z));
+        (z * cdf, cdf + z * density, (2.0 - z * z) * density)
+    }
+    fn resolution(&self) -> f64 {
+        0.3 // entire: only the width of φ counts
+    }
+}
