@@ -1,8 +1,11 @@
 //! Gaussian averages of any rule by deterministic quadrature of its `kick`: the slow, obvious way.
 
 use crate::rule::{Averages, Kick, Law, LocalRule, Needed, Sample};
-use didact_math::gauss::expectation::{Budget, expectation};
+use didact_math::gauss::expectation;
 use didact_math::linalg::{Mat, cholesky_psd};
+
+/// Evaluations of a rule per average: about 15 nodes per axis for four fields.
+const BUDGET: usize = 65_536;
 
 /// A number and the estimated error of the quadrature that gave it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -68,7 +71,7 @@ pub fn by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law, needed: Needed,
     let mut fields = vec![0.0; shape.rows()];
     let mut kick = Kick::new(shape);
     let outputs = k * r + k * k + shape.scalars;
-    let average = expectation(coordinates.dimension(), outputs, &Budget::default(), |z, values| {
+    let average = expectation(coordinates.dimension(), outputs, |z, values| {
         let noise = coordinates.fields(z, &mut fields);
         rule.kick(&Sample { fields: &fields, scalars: law.scalars, noise }, &mut kick);
         let (drift, rest) = values.split_at_mut(k * r);
@@ -84,7 +87,7 @@ pub fn by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law, needed: Needed,
             }
         }
         scalars.copy_from_slice(&kick.scalars);
-    });
+    }, BUDGET);
     let d = Mat::from_fn(k, r, |i, j| average.mean[i * r + j]);
     coordinates.drift(&d, &mut out.drift);
     out.noise = Mat::from_fn(k, k, |i, j| average.mean[k * r + i * k + j]);
@@ -96,9 +99,9 @@ pub fn by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law, needed: Needed,
 pub fn risk_by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law) -> Estimate {
     let coordinates = Coordinates::of(&Law { label_noise: 0.0, ..*law });
     let mut fields = vec![0.0; rule.shape().rows()];
-    let average = expectation(coordinates.dimension(), 1, &Budget::default(), |z, values| {
+    let average = expectation(coordinates.dimension(), 1, |z, values| {
         coordinates.fields(z, &mut fields);
         values[0] = rule.loss(&Sample { fields: &fields, scalars: law.scalars, noise: 0.0 });
-    });
+    }, BUDGET);
     Estimate { value: average.mean[0], error: average.error[0] }
 }

@@ -7,7 +7,7 @@ use crate::overlaps::{Overlaps, OverlapsError};
 use crate::rule::Shape;
 use crate::spectrum::{Spectrum, SpectrumError};
 use didact_math::linalg::{Mat, NotPositive, cholesky_psd};
-use didact_math::random::wishart::bartlett;
+use didact_math::random::BartlettFactor;
 use didact_math::random::{Address, Stream};
 use std::fmt::Debug;
 
@@ -196,6 +196,11 @@ fn teacher_factor(t: &Mat, shape: Shape, weight: f64) -> Result<Mat, StartError>
         return Err(StartError::TeacherSize { rows: t.rows(), cols: t.cols(), expected: shape.frozen });
     }
     Ok(cholesky_psd(t)?.scaled(weight.sqrt()))
+}
+
+fn bartlett(rows: usize, freedom: u64, stream: &mut Stream) -> Mat {
+    let factor = BartlettFactor::draw(stream, rows, freedom);
+    Mat::from_fn(rows, factor.columns(), |i, j| factor.row(i)[j])
 }
 
 /// A factor Y of the Gram of P rows in an eigenspace of n dimensions: P x m, trained rows first.

@@ -13,7 +13,7 @@
 use crate::chain::{Chain, Seat, run_replicas};
 use crate::noise::StepNoise;
 use didact_math::linalg::{Mat, cholesky_psd, dot};
-use didact_math::random::wishart::bartlett;
+use didact_math::random::BartlettFactor;
 use didact_model::constraint::{Constraint, Retraction, pseudo_inverse};
 use didact_model::overlaps::OverlapsError;
 use didact_model::rule::{Batch, LocalRule};
@@ -315,7 +315,8 @@ impl ReducedChain {
                 }
             }
             let Some(rest) = space.rest else { continue };
-            let outside = shape_factor.times(&bartlett(k, rest, &mut stream)).gram();
+            let bartlett = BartlettFactor::draw(&mut stream, k, rest);
+            let outside = shape_factor.times(&Mat::from_fn(k, bartlett.columns(), |i, j| bartlett.row(i)[j])).gram();
             let lambda = space.root * space.root;
             fill_lower(k, &mut work.gram, |i, j| {
                 dot(&work.moved[i * k..(i + 1) * k], &work.moved[j * k..(j + 1) * k]) + lambda * outside[(i, j)]

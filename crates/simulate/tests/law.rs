@@ -1,7 +1,7 @@
 //! Direct and reduced simulation have the same law at sizes where every 1/d effect is large.
 
 use didact_math::linalg::Mat;
-use didact_math::random::statistics::{Moments, two_sample_ks};
+use didact_math::random::statistics::{Moments, two_sample};
 use didact_model::constraint::{Constraint, Retraction};
 use didact_model::families::Family;
 use didact_model::families::committee::{Committee, Output};
@@ -39,14 +39,14 @@ fn assert_same_law(problem: &Problem, steps: f64, names: &[&str]) {
     let reduced = Reduced.run(problem, &record, &Unwatched).unwrap();
     for (column, name) in direct.columns.iter().enumerate() {
         let values = |t: &didact_model::Trajectory| -> Vec<f64> { t.replicas.iter().map(|r| r.rows[0][column]).collect() };
-        let (a, b) = (values(&direct), values(&reduced));
+        let (mut a, mut b) = (values(&direct), values(&reduced));
         let (ma, mb) = (&direct.mean(name).unwrap()[0], &reduced.mean(name).unwrap()[0]);
         let z = (ma.value - mb.value) / ma.error.hypot(mb.error);
         assert!(z.abs() < 4.0, "{name}: means {} and {}, z = {z}", ma.value, mb.value);
         let ((va, ea), (vb, eb)) = (variance_and_error(&a), variance_and_error(&b));
         let z = (va - vb) / ea.hypot(eb);
         assert!(z.abs() < 4.0, "{name}: variances {va} and {vb}, z = {z}");
-        let p = two_sample_ks(&a, &b).p_value;
+        let p = two_sample(&mut a, &mut b).p_value;
         // |z| < 4 in terms of a p-value.
         assert!(p > 6.3e-5, "{name}: Kolmogorov-Smirnov p = {p}");
     }

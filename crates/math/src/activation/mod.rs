@@ -71,6 +71,11 @@ pub trait Activation: Send + Sync + std::fmt::Debug {
         }
     }
 
+    /// (σ, σ′) at once; override where it is cheaper.
+    fn value_and_slope(&self, z: f64) -> (f64, f64) {
+        (self.value(z), self.slope(z))
+    }
+
     /// (σ, σ′, σ″) at once; override where it is cheaper.
     fn jet(&self, z: f64) -> (f64, f64, f64) {
         (self.value(z), self.slope(z), self.curvature(z))

@@ -9,6 +9,7 @@ mod lattice;
 pub mod normal;
 mod orthant;
 pub mod pairs;
+pub mod polynomial;
 pub mod quadrature;
 pub mod relu;
 

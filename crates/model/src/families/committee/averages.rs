@@ -26,10 +26,23 @@ pub(super) enum Route {
     Erf(Vec<f64>),
     /// All units relu: closed up to three distinct fields, a one-dimensional integral for four.
     Relu,
-    /// All units polynomials (monomial coefficients per field): exact.
-    Polynomial(Vec<Vec<f64>>),
+    /// All units polynomials, one per field: exact.
+    Polynomial(Vec<Unit>),
     /// Anything else: quadrature of the kick over all fields.
     Quadrature,
+}
+
+/// Monomial coefficients of a polynomial unit and of its derivative.
+#[derive(Debug, Clone)]
+pub(super) struct Unit {
+    value: Vec<f64>,
+    slope: Vec<f64>,
+}
+
+impl Unit {
+    fn new(value: Vec<f64>) -> Self {
+        Self { slope: polynomial::derivative(&value), value }
+    }
 }
 
 impl Route {
@@ -39,7 +52,6 @@ impl Route {
             Form::Polynomial(c) => Some(c),
             _ => None,
         };
-        let per_field = |a: Vec<f64>, b: Vec<f64>| [vec![a; k], vec![b; m]].concat();
         match (student.form(), teacher.form()) {
             (Form::Erf { scale: a }, Form::Erf { scale: b }) => {
                 let root = std::f64::consts::SQRT_2;
@@ -47,7 +59,7 @@ impl Route {
             }
             (Form::Relu, Form::Relu) => Self::Relu,
             (a, b) => match (coefficients(a), coefficients(b)) {
-                (Some(a), Some(b)) => Self::Polynomial(per_field(a, b)),
+                (Some(a), Some(b)) => Self::Polynomial([vec![Unit::new(a); k], vec![Unit::new(b); m]].concat()),
                 _ => Self::Quadrature,
             },
         }
@@ -90,8 +102,12 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
         *slope = -rule.loss.prefactor.weight() * product;
     }
     let four: &dyn Fn([usize; 4]) -> f64 = match &rule.route {
-        Route::Relu => &|fields| relu::four(law.covariance, fields),
-        Route::Polynomial(c) => &|fields| polynomial::four(law.covariance, fields, c),
+        Route::Relu => &|fields| relu::i4(&minor(law.covariance, fields)),
+        Route::Polynomial(units) => &|fields| {
+            let [i, j, k, l] = fields.map(|field| &units[field]);
+            let covariance = Mat::from_fn(4, 4, |a, b| law.covariance[(fields[a], fields[b])]);
+            polynomial::product(&covariance, &[&i.slope, &j.slope, &k.value, &l.value])
+        },
         Route::Erf(_) | Route::Quadrature => return,
     };
     out.error = 0.0;
@@ -129,6 +145,10 @@ pub(super) fn risk(rule: &CommitteeRule, law: &Law) -> f64 {
 }
 
 fn pair(rule: &CommitteeRule, covariance: &Mat, i: usize, k: usize) -> PairAverages {
-    let c = [covariance[(i, i)], covariance[(i, k)], covariance[(k, k)]];
-    pair_averages(rule.activation(i).as_ref(), rule.activation(k).as_ref(), c)
+    pair_averages(rule.activation(i).as_ref(), rule.activation(k).as_ref(), &minor(covariance, [i, k]))
+}
+
+/// The covariance of a few of the fields.
+fn minor<const N: usize>(covariance: &Mat, fields: [usize; N]) -> [[f64; N]; N] {
+    fields.map(|a| fields.map(|b| covariance[(a, b)]))
 }
