@@ -109,7 +109,9 @@ pub fn least_squares(
         if scale == 0.0 {
             return Err(FitError::Degenerate { parameter: j });
         }
-        column.iter_mut().for_each(|v| *v /= scale);
+        for value in column {
+            *value /= scale;
+        }
     }
     let diagonal = triangularise(&mut columns, &mut target)?;
     let upper = |i: usize, j: usize| if i == j { diagonal[j] } else { columns[j][i] };

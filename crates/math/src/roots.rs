@@ -384,7 +384,7 @@ mod tests {
 
     #[test]
     fn a_scan_finds_every_root_once_and_no_pole() {
-        let roots = find_roots_by_scan(|x| x.tan(), -5.0, 5.0, 101);
+        let roots = find_roots_by_scan(f64::tan, -5.0, 5.0, 101);
         let pi = std::f64::consts::PI;
         assert_eq!(roots.len(), 3, "{roots:?}");
         for (root, exact) in roots.iter().zip([-pi, 0.0, pi]) {

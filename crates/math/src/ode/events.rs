@@ -17,6 +17,9 @@ pub enum Direction {
     Either,
 }
 
+/// A function of (time, state).
+pub type EventFunction<'a> = Box<dyn Fn(f64, &[f64]) -> f64 + 'a>;
+
 /// A sign change of `function(time, state)` to be located.
 ///
 /// Signs are compared once per step, so a function that changes sign twice within a step is missed; where that can happen, set
@@ -25,7 +28,7 @@ pub struct Event<'a> {
     /// For reports.
     pub name: String,
     /// The function whose zeros are the event.
-    pub function: Box<dyn Fn(f64, &[f64]) -> f64 + 'a>,
+    pub function: EventFunction<'a>,
     /// Which sign changes count.
     pub direction: Direction,
     /// Whether the integration stops at the first one.

@@ -47,7 +47,7 @@ use std::ops::ControlFlow;
 
 use thiserror::Error;
 
-pub use events::{Direction, Event, Occurrence};
+pub use events::{Direction, Event, EventFunction, Occurrence};
 pub use field::{FieldFn, VectorField, forward_differences};
 pub use solution::{Report, Solution, Stop};
 

@@ -33,8 +33,10 @@ fn fixed_steps(stepper: &mut dyn Stepper, steps: usize) -> (f64, f64) {
     (ends, inside)
 }
 
+type Maker = fn() -> Box<dyn Stepper>;
+
 /// Orders measured between two step counts.
-fn measured_orders(make: &dyn Fn() -> Box<dyn Stepper>, coarse: usize) -> (f64, f64) {
+fn measured_orders(make: Maker, coarse: usize) -> (f64, f64) {
     let (end1, inside1) = fixed_steps(make().as_mut(), coarse);
     let (end2, inside2) = fixed_steps(make().as_mut(), 2 * coarse);
     ((end1 / end2).log2(), (inside1 / inside2).log2())
@@ -43,14 +45,14 @@ fn measured_orders(make: &dyn Fn() -> Box<dyn Stepper>, coarse: usize) -> (f64, 
 #[test]
 fn every_method_and_interpolant_converges_with_its_order() {
     // Local order q of the interpolant shows as error h^(q+1) inside a step on top of the global error h^p.
-    let cases: [(&str, Box<dyn Fn() -> Box<dyn Stepper>>, usize, f64, f64); 4] = [
-        ("dopri5", Box::new(|| Box::new(dopri5::Dopri5::new(2))), 80, 5.0, 5.0),
-        ("dop853", Box::new(|| Box::new(dop853::Dop853::new(2))), 8, 8.0, 8.0),
-        ("rodas5p", Box::new(|| Box::new(rodas5p::Rodas5P::new(2))), 40, 5.0, 5.0),
-        ("stabilised", Box::new(|| Box::new(stabilised::Chebyshev::new(2))), 100, 2.0, 2.0),
+    let cases: [(&str, Maker, usize, f64, f64); 4] = [
+        ("dopri5", || Box::new(dopri5::Dopri5::new(2)), 80, 5.0, 5.0),
+        ("dop853", || Box::new(dop853::Dop853::new(2)), 8, 8.0, 8.0),
+        ("rodas5p", || Box::new(rodas5p::Rodas5P::new(2)), 40, 5.0, 5.0),
+        ("stabilised", || Box::new(stabilised::Chebyshev::new(2)), 100, 2.0, 2.0),
     ];
     for (name, make, coarse, order, interpolant) in cases {
-        let (end, inside) = measured_orders(&make, coarse);
+        let (end, inside) = measured_orders(make, coarse);
         assert!((end - order).abs() < 0.4, "{name}: measured order {end}");
         assert!((inside - interpolant).abs() < 0.5, "{name}: measured order {inside} of the interpolant");
     }
