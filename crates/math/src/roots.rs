@@ -33,7 +33,8 @@ pub enum RootError {
     },
     /// The factor of a bracketing scan does not make the interval grow.
     #[error(
-        "a bracketing scan needs a factor above 1 and a starting interval of positive length, got factor {factor} on [{low}, {high}]"
+        "a bracketing scan needs a factor above 1 and a starting interval of positive length, \
+         got factor {factor} on [{low}, {high}]"
     )]
     CannotGrow {
         /// The factor given.

@@ -6,7 +6,8 @@ use super::stages::Stepper;
 use super::test_problems::{Robertson, arenstorf, coupled, oscillator, van_der_pol};
 use super::{FieldFn, Method, Options, VectorField, dop853, dopri5, rodas5p, solve, stabilised};
 
-/// Largest errors of `steps` equal steps over [0, 2]: at their ends, and of the interpolant at three points of every step.
+/// Largest errors of `steps` equal steps over [0, 2]: at their ends, and of the interpolant at three points of
+/// every step.
 fn fixed_steps(stepper: &mut dyn Stepper, steps: usize) -> (f64, f64) {
     let mut problem = coupled();
     let mut field = Counted::new(&mut problem.field);
@@ -21,6 +22,7 @@ fn fixed_steps(stepper: &mut dyn Stepper, steps: usize) -> (f64, f64) {
     let mut out = [0.0; 2];
     for i in 0..steps {
         let time = i as f64 * h;
+        assert!(stepper.longest_step(&mut field, time, loose) > h);
         assert!(stepper.attempt(&mut field, time, h, loose) <= 1.0);
         stepper.prepare_interpolant(&mut field, time, h);
         for share in [0.2, 0.5, 0.8] {
@@ -60,8 +62,9 @@ fn every_method_and_interpolant_converges_with_its_order() {
 
 #[test]
 fn the_error_follows_the_tolerance() {
-    // The error per step is controlled: over a fixed time a method of order p whose estimate has the same order, as the
-    // stabilised one, makes tolerance^{-1/(p+1)} steps; the estimates of the others are of lower order than their solution.
+    // The error per step is controlled: over a fixed time a method of order p whose estimate has the same order, as
+    // the stabilised one, makes tolerance^{-1/(p+1)} steps; the estimates of the others are of lower order than
+    // their solution.
     for (method, tightest, allowance, power) in [
         (Method::Dopri5, 1e-10, 30.0, 1.0),
         (Method::Dop853, 1e-12, 30.0, 1.0),
