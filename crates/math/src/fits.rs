@@ -109,7 +109,9 @@ pub fn least_squares(
         if scale == 0.0 {
             return Err(FitError::Degenerate { parameter: j });
         }
-        column.iter_mut().for_each(|v| *v /= scale);
+        for value in column {
+            *value /= scale;
+        }
     }
     let diagonal = triangularise(&mut columns, &mut target)?;
     let upper = |i: usize, j: usize| if i == j { diagonal[j] } else { columns[j][i] };
@@ -209,8 +211,9 @@ pub struct PowerLaw {
 
 /// Exponent of y ~ x^exponent from the points with window.0 ≤ x ≤ window.1: a straight line in ln x, ln y.
 ///
-/// Known standard errors σ of y become σ/y of ln y, good to first order, so for σ ≪ y. A point inside the window with x ≤ 0 or
-/// y ≤ 0 has no logarithm and is refused rather than dropped: dropping the low half of noisy points biases the exponent.
+/// Known standard errors σ of y become σ/y of ln y, good to first order, so for σ ≪ y. A point inside the window
+/// with x ≤ 0 or y ≤ 0 has no logarithm and is refused rather than dropped: dropping the low half of noisy points
+/// biases the exponent.
 pub fn power_law(x: &[f64], y: &[f64], noise: Noise<'_>, window: (f64, f64)) -> Result<PowerLaw, FitError> {
     expect_length("y", x.len(), y.len())?;
     if let Noise::Known(errors) = noise {

@@ -33,7 +33,8 @@ pub enum RootError {
     },
     /// The factor of a bracketing scan does not make the interval grow.
     #[error(
-        "a bracketing scan needs a factor above 1 and a starting interval of positive length, got factor {factor} on [{low}, {high}]"
+        "a bracketing scan needs a factor above 1 and a starting interval of positive length, \
+         got factor {factor} on [{low}, {high}]"
     )]
     CannotGrow {
         /// The factor given.
@@ -384,7 +385,7 @@ mod tests {
 
     #[test]
     fn a_scan_finds_every_root_once_and_no_pole() {
-        let roots = find_roots_by_scan(|x| x.tan(), -5.0, 5.0, 101);
+        let roots = find_roots_by_scan(f64::tan, -5.0, 5.0, 101);
         let pi = std::f64::consts::PI;
         assert_eq!(roots.len(), 3, "{roots:?}");
         for (root, exact) in roots.iter().zip([-pi, 0.0, pi]) {

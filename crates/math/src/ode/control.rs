@@ -43,8 +43,8 @@ impl Tolerance {
 ///
 ///   h_{n+1} = safety · h_n · err_n^{−proportional} · err_{n−1}^{integral},
 ///
-/// after Gustafsson (1991) and Lund; Hairer & Wanner, *Solving ODEs II*, §IV.2. The memory of the previous error damps the
-/// oscillations of the step length that plain control shows when stability limits it.
+/// after Gustafsson (1991) and Lund; Hairer & Wanner, *Solving ODEs II*, §IV.2. The memory of the previous error
+/// damps the oscillations of the step length that plain control shows when stability limits it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Law {
     /// Order of the method, for the choice of the first step.
@@ -96,8 +96,8 @@ impl Controller {
     }
 }
 
-/// Length of a first step whose local error should be near 1 % of the tolerance: Hairer, Nørsett & Wanner, *Solving ODEs
-/// I*, §II.4. `slope` is f(start, state); costs one evaluation.
+/// Length of a first step whose local error should be near 1 % of the tolerance: Hairer, Nørsett & Wanner, *Solving
+/// ODEs I*, §II.4. `slope` is f(start, state); costs one evaluation.
 pub(super) fn first_step(
     field: &mut Counted<'_>,
     (start, direction): (f64, f64),

@@ -143,7 +143,8 @@ pub(super) const A16: Row<8> = [
 ];
 /// Stages with weight in the interpolant.
 pub(super) const DENSE_STAGES: [usize; 12] = [0, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
-/// Corrections to the cubic Hermite interpolant, of θ²(1−θ)², θ³(1−θ)², θ³(1−θ)³, θ⁴(1−θ)³, in the order of `DENSE_STAGES`.
+/// Corrections to the cubic Hermite interpolant, of θ²(1−θ)², θ³(1−θ)², θ³(1−θ)³, θ⁴(1−θ)³, in the order of
+/// `DENSE_STAGES`.
 pub(super) const DENSE: [[f64; 12]; 4] = [
     [
         -8.428938276109013,

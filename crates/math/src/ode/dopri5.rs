@@ -55,8 +55,8 @@ impl Dopri5 {
     }
 }
 
-/// Weights b_i(θ) of the interpolant  y(t + θh) = y + h Σ_i b_i(θ) k_i:  the cubic Hermite polynomial through both ends
-/// plus θ²(1−θ)² Σ d_i k_i.
+/// Weights b_i(θ) of the interpolant  y(t + θh) = y + h Σ_i b_i(θ) k_i:  the cubic Hermite polynomial through both
+/// ends plus θ²(1−θ)² Σ d_i k_i.
 pub(super) fn interpolant(share: f64) -> Row<6> {
     let rest = 1.0 - share;
     let slope = share * rest;

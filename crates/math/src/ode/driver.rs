@@ -82,7 +82,8 @@ impl Run<'_> {
         });
         let mut last_error = 0.0;
         loop {
-            wanted = wanted.min(largest);
+            let possible = self.stepper.longest_step(&mut self.field, self.time, tolerance);
+            wanted = wanted.min(largest).min(possible);
             if wanted < (CLOCK_RESOLUTION * self.time.abs()).max(f64::MIN_POSITIVE) {
                 return self.underflow(wanted, last_error);
             }
@@ -179,8 +180,8 @@ impl Run<'_> {
         let time = self.time;
         let largest = |v: &[f64]| v.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
         let (state, slope) = (self.stepper.state(), self.stepper.slope());
-        // Near a pole at t*, a step of the resolution still changes the state by ~ step/(t* − t), which tight tolerances make
-        // small but not tiny; a stiff solution on its slow manifold changes by ~ 1e-14.
+        // Near a pole at t*, a step of the resolution still changes the state by ~ step/(t* − t), which tight
+        // tolerances make small but not tiny; a stiff solution on its slow manifold changes by ~ 1e-14.
         let outwards: f64 = state.iter().zip(slope).map(|(y, f)| y * f * self.direction).sum();
         let growth = largest(slope) * step / largest(state);
         if last_error.is_infinite() || (outwards > 0.0 && growth > 1e-6) {

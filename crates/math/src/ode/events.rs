@@ -17,15 +17,19 @@ pub enum Direction {
     Either,
 }
 
+/// A function of (time, state).
+pub type EventFunction<'a> = Box<dyn Fn(f64, &[f64]) -> f64 + 'a>;
+
 /// A sign change of `function(time, state)` to be located.
 ///
-/// Signs are compared once per step, so a function that changes sign twice within a step is missed; where that can happen, set
-/// [`super::Options::largest_step`]. A function that is exactly 0 at the start does not fire there. NaN never fires.
+/// Signs are compared once per step, so a function that changes sign twice within a step is missed; where that can
+/// happen, set [`super::Options::largest_step`]. A function that is exactly 0 at the start does not fire there. NaN
+/// never fires.
 pub struct Event<'a> {
     /// For reports.
     pub name: String,
     /// The function whose zeros are the event.
-    pub function: Box<dyn Fn(f64, &[f64]) -> f64 + 'a>,
+    pub function: EventFunction<'a>,
     /// Which sign changes count.
     pub direction: Direction,
     /// Whether the integration stops at the first one.

@@ -7,13 +7,14 @@ pub trait VectorField {
 
     /// Write f(t, y) to `out`. Takes `&mut self` so that a field may own scratch buffers.
     ///
-    /// A value that is not finite tells the integrator that it went too far: the step is repeated with a shorter length.
+    /// A value that is not finite tells the integrator that it went too far: the step is repeated with a shorter
+    /// length.
     fn derivative(&mut self, time: f64, state: &[f64], out: &mut [f64]);
 
     /// Write the Jacobian ∂f_i/∂y_j to `out[i * n + j]`; only `Method::Stiff` asks for it.
     ///
-    /// The default takes forward differences ([`forward_differences`]), at n + 1 derivatives or a few more. An exact Jacobian is
-    /// worth writing where it is cheap: it makes steps longer as well as cheaper.
+    /// The default takes forward differences ([`forward_differences`]), at n + 1 derivatives or a few more. An
+    /// exact Jacobian is worth writing where it is cheap: it makes steps longer as well as cheaper.
     fn jacobian(&mut self, time: f64, state: &[f64], out: &mut [f64]) {
         forward_differences(|y, slope| self.derivative(time, y, slope), state, out);
     }
@@ -27,9 +28,10 @@ pub trait VectorField {
 
 /// The Jacobian ∂f_i/∂y_j of `function(y, out)` by forward differences, to `out[i * n + j]`.
 ///
-/// The increments √(ε max(1e-5, |y_j|)) of Hairer & Wanner's RADAU5 balance rounding against truncation for components of
-/// order one. A component far below that floor may still matter on its own scale (a fast intermediate of a reaction), so it
-/// is first moved by √ε |y_j|, and by more only if the difference drowns in the rounding of f.
+/// The increments √(ε max(1e-5, |y_j|)) of Hairer & Wanner's RADAU5 balance rounding against truncation for
+/// components of order one. A component far below that floor may still matter on its own scale (a fast intermediate
+/// of a reaction), so it is first moved by √ε |y_j|, and by more only if the difference drowns in the rounding of
+/// f.
 pub fn forward_differences(mut function: impl FnMut(&[f64], &mut [f64]), state: &[f64], out: &mut [f64]) {
     const FLOOR: f64 = 1e-5;
     let n = state.len();

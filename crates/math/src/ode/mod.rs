@@ -47,7 +47,7 @@ use std::ops::ControlFlow;
 
 use thiserror::Error;
 
-pub use events::{Direction, Event, Occurrence};
+pub use events::{Direction, Event, EventFunction, Occurrence};
 pub use field::{FieldFn, VectorField, forward_differences};
 pub use solution::{Report, Solution, Stop};
 
@@ -61,8 +61,8 @@ pub enum Method {
     Dop853,
     /// Rodas5P, a Rosenbrock method of order 5: for stiff fields. Factorises a dense n × n matrix per step.
     Stiff,
-    /// Runge-Kutta-Chebyshev of order 2: for mildly stiff fields with real negative spectrum in dimensions where n × n matrices do
-    /// not fit. Cost grows as the square root of the stiffness; for moderate accuracy.
+    /// Runge-Kutta-Chebyshev of order 2: for mildly stiff fields with real negative spectrum in dimensions where
+    /// n × n matrices do not fit. Cost grows as the square root of the stiffness; for moderate accuracy.
     Stabilised,
 }
 

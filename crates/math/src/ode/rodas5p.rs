@@ -1,5 +1,5 @@
-//! Rodas5P, a stiffly accurate, L-stable Rosenbrock method of order 5 with eight stages, an embedded solution of order 4 and
-//! an interpolant of order 4.
+//! Rodas5P, a stiffly accurate, L-stable Rosenbrock method of order 5 with eight stages, an embedded solution of
+//! order 4 and an interpolant of order 4.
 //!
 //! G. Steinebach, *Construction of Rosenbrock-Wanner method Rodas5P and numerical benchmarks within the Julia
 //! differential equations package*, BIT Numer. Math. 63 (2023) 27. Form of the stages free of products with the
@@ -256,6 +256,7 @@ impl Stepper for Rodas5P {
     }
 
     fn hint(&self) -> &'static str {
-        "the field may be discontinuous, or its Jacobian wrong: split the interval, supply `jacobian`, or loosen the tolerance"
+        "the field may be discontinuous, or its Jacobian wrong: split the interval, supply `jacobian`, \
+         or loosen the tolerance"
     }
 }

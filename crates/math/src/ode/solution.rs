@@ -16,8 +16,8 @@ pub enum Stop {
         /// When.
         time: f64,
     },
-    /// The solution left the finite numbers: a component passed the state limit, the solution has a singularity, or the
-    /// field is not finite however short the step.
+    /// The solution left the finite numbers: a component passed the state limit, the solution has a singularity, or
+    /// the field is not finite however short the step.
     Diverged {
         /// The time of the singularity, as well as it can be told.
         time: f64,

@@ -1,8 +1,9 @@
 //! RKC, the Runge-Kutta-Chebyshev method of order 2.
 //!
-//! B. P. Sommeijer, L. F. Shampine & J. G. Verwer, *RKC: an explicit solver for parabolic PDEs*, J. Comput. Appl. Math.
-//! 88 (1998) 315. With s stages the method is stable along the negative real axis up to h ρ ≈ 0.65 s², ρ the spectral
-//! radius of the Jacobian, so stiffness costs its square root only; it needs a handful of vectors whatever s is.
+//! B. P. Sommeijer, L. F. Shampine & J. G. Verwer, *RKC: an explicit solver for parabolic PDEs*, J. Comput. Appl.
+//! Math. 88 (1998) 315. With s stages the method is stable along the negative real axis up to h ρ ≈ 0.65 s², ρ the
+//! spectral radius of the Jacobian, so stiffness costs its square root only; it needs a handful of vectors whatever
+//! s is.
 
 use super::control::{Law, Tolerance};
 use super::field::Counted;
@@ -56,7 +57,8 @@ impl Chebyshev {
         }
         let mut length = norm(&self.direction);
         if !(length > 0.0 && length.is_finite()) {
-            // The slope is rich in the fast modes; the alternating part keeps the start from being orthogonal to them.
+            // The slope is rich in the fast modes; the alternating part keeps the start from being orthogonal to
+            // them.
             for (i, (v, f)) in self.direction.iter_mut().zip(&self.slope).enumerate() {
                 *v = f + if i % 2 == 0 { f64::EPSILON } else { -f64::EPSILON };
             }
@@ -117,11 +119,17 @@ impl Stepper for Chebyshev {
         &self.candidate
     }
 
-    fn attempt(&mut self, field: &mut Counted<'_>, time: f64, step: f64, tolerance: Tolerance) -> f64 {
+    fn longest_step(&mut self, field: &mut Counted<'_>, time: f64, tolerance: Tolerance) -> f64 {
         if self.age.is_none_or(|age| age >= RADIUS_LIFETIME) {
             self.estimate_radius(field, time);
             self.age = Some(0);
         }
+        // Rounding grows as s² ε within a step; the authors keep it below a tenth of the relative tolerance.
+        let most2 = tolerance.relative.max(1e-10) / (10.0 * f64::EPSILON);
+        most2 / (1.54 * self.radius)
+    }
+
+    fn attempt(&mut self, field: &mut Counted<'_>, time: f64, step: f64, tolerance: Tolerance) -> f64 {
         let s = stage_count(step, self.radius);
         let count = s as f64;
         let w0 = 1.0 + DAMPING / (count * count);
@@ -173,7 +181,8 @@ impl Stepper for Chebyshev {
                 0.8 * (self.state[i] - self.candidate[i]) + 0.4 * step * (self.slope[i] + self.new_slope[i]);
         }
         let error = tolerance.mean_square(&self.before, &self.state, &self.candidate).sqrt();
-        if error > 1.0 && self.age.is_some_and(|age| age > 0) {
+        let acceptable = error <= 1.0;
+        if !acceptable && self.age.is_some_and(|age| age > 0) {
             // The rejection may be instability: look at the spectrum again.
             self.age = None;
         }

@@ -14,9 +14,14 @@ pub(super) trait Stepper {
     /// f at the current point.
     fn slope(&self) -> &[f64];
 
+    /// Longest step the method can take from the current point, whatever its accuracy.
+    fn longest_step(&mut self, _field: &mut Counted<'_>, _time: f64, _tolerance: Tolerance) -> f64 {
+        f64::INFINITY
+    }
+
     /// Try a step of signed length `step` from the current point. Returns the error estimate in units of the
-    /// tolerance, ∞ if a stage or, for an acceptable step, the new slope is not finite. With a result of at most 1 the
-    /// `candidate` is the new state.
+    /// tolerance, ∞ if a stage or, for an acceptable step, the new slope is not finite. With a result of at most 1
+    /// the `candidate` is the new state.
     fn attempt(&mut self, field: &mut Counted<'_>, time: f64, step: f64, tolerance: Tolerance) -> f64;
 
     /// The state at the end of the step that was tried.

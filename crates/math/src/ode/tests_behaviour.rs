@@ -300,7 +300,7 @@ fn a_given_jacobian_is_used() {
 
 proptest! {
     #[test]
-    fn going_back_returns_to_the_start(angle in 0.0..6.28f64, span in 0.1..20.0f64, start in -5.0..5.0f64) {
+    fn going_back_returns_to_the_start(angle in 0.0..6.0f64, span in 0.1..20.0f64, start in -5.0..5.0f64) {
         let state = [angle.cos(), angle.sin()];
         for method in [Method::Dopri5, Method::Dop853, Method::Stiff] {
             let options = with(method, 1e-9);

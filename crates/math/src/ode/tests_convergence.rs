@@ -6,7 +6,8 @@ use super::stages::Stepper;
 use super::test_problems::{Robertson, arenstorf, coupled, oscillator, van_der_pol};
 use super::{FieldFn, Method, Options, VectorField, dop853, dopri5, rodas5p, solve, stabilised};
 
-/// Largest errors of `steps` equal steps over [0, 2]: at their ends, and of the interpolant at three points of every step.
+/// Largest errors of `steps` equal steps over [0, 2]: at their ends, and of the interpolant at three points of
+/// every step.
 fn fixed_steps(stepper: &mut dyn Stepper, steps: usize) -> (f64, f64) {
     let mut problem = coupled();
     let mut field = Counted::new(&mut problem.field);
@@ -21,6 +22,7 @@ fn fixed_steps(stepper: &mut dyn Stepper, steps: usize) -> (f64, f64) {
     let mut out = [0.0; 2];
     for i in 0..steps {
         let time = i as f64 * h;
+        assert!(stepper.longest_step(&mut field, time, loose) > h);
         assert!(stepper.attempt(&mut field, time, h, loose) <= 1.0);
         stepper.prepare_interpolant(&mut field, time, h);
         for share in [0.2, 0.5, 0.8] {
@@ -33,8 +35,10 @@ fn fixed_steps(stepper: &mut dyn Stepper, steps: usize) -> (f64, f64) {
     (ends, inside)
 }
 
+type Maker = fn() -> Box<dyn Stepper>;
+
 /// Orders measured between two step counts.
-fn measured_orders(make: &dyn Fn() -> Box<dyn Stepper>, coarse: usize) -> (f64, f64) {
+fn measured_orders(make: Maker, coarse: usize) -> (f64, f64) {
     let (end1, inside1) = fixed_steps(make().as_mut(), coarse);
     let (end2, inside2) = fixed_steps(make().as_mut(), 2 * coarse);
     ((end1 / end2).log2(), (inside1 / inside2).log2())
@@ -43,14 +47,14 @@ fn measured_orders(make: &dyn Fn() -> Box<dyn Stepper>, coarse: usize) -> (f64, 
 #[test]
 fn every_method_and_interpolant_converges_with_its_order() {
     // Local order q of the interpolant shows as error h^(q+1) inside a step on top of the global error h^p.
-    let cases: [(&str, Box<dyn Fn() -> Box<dyn Stepper>>, usize, f64, f64); 4] = [
-        ("dopri5", Box::new(|| Box::new(dopri5::Dopri5::new(2))), 80, 5.0, 5.0),
-        ("dop853", Box::new(|| Box::new(dop853::Dop853::new(2))), 8, 8.0, 8.0),
-        ("rodas5p", Box::new(|| Box::new(rodas5p::Rodas5P::new(2))), 40, 5.0, 5.0),
-        ("stabilised", Box::new(|| Box::new(stabilised::Chebyshev::new(2))), 100, 2.0, 2.0),
+    let cases: [(&str, Maker, usize, f64, f64); 4] = [
+        ("dopri5", || Box::new(dopri5::Dopri5::new(2)), 80, 5.0, 5.0),
+        ("dop853", || Box::new(dop853::Dop853::new(2)), 8, 8.0, 8.0),
+        ("rodas5p", || Box::new(rodas5p::Rodas5P::new(2)), 40, 5.0, 5.0),
+        ("stabilised", || Box::new(stabilised::Chebyshev::new(2)), 100, 2.0, 2.0),
     ];
     for (name, make, coarse, order, interpolant) in cases {
-        let (end, inside) = measured_orders(&make, coarse);
+        let (end, inside) = measured_orders(make, coarse);
         assert!((end - order).abs() < 0.4, "{name}: measured order {end}");
         assert!((inside - interpolant).abs() < 0.5, "{name}: measured order {inside} of the interpolant");
     }
@@ -58,8 +62,9 @@ fn every_method_and_interpolant_converges_with_its_order() {
 
 #[test]
 fn the_error_follows_the_tolerance() {
-    // The error per step is controlled: over a fixed time a method of order p whose estimate has the same order, as the
-    // stabilised one, makes tolerance^{-1/(p+1)} steps; the estimates of the others are of lower order than their solution.
+    // The error per step is controlled: over a fixed time a method of order p whose estimate has the same order, as
+    // the stabilised one, makes tolerance^{-1/(p+1)} steps; the estimates of the others are of lower order than
+    // their solution.
     for (method, tightest, allowance, power) in [
         (Method::Dopri5, 1e-10, 30.0, 1.0),
         (Method::Dop853, 1e-12, 30.0, 1.0),

@@ -1,5 +1,6 @@
 //! Order conditions: a method has order p if Σ_i b_i Φ_i(τ) = 1/γ(τ) for every rooted tree τ with at most p nodes
-//! (Butcher; Hairer, Nørsett & Wanner, *Solving ODEs I*, §II.2), and its interpolant if Σ_i b_i(θ) Φ_i(τ) = θ^|τ|/γ(τ).
+//! (Butcher; Hairer, Nørsett & Wanner, *Solving ODEs I*, §II.2), and its interpolant if Σ_i b_i(θ) Φ_i(τ) =
+//! θ^|τ|/γ(τ).
 
 use super::stages::Row;
 use super::{dop853, dop853_tableau as dop, dopri5, rodas5p};
