@@ -10,21 +10,23 @@ use crate::dispatch;
 use crate::simd::single::{minus_ln_word, sin_cos_word};
 
 /// Blocks per pass; a multiple of `GROUP_BLOCKS`.
-const PASS: usize = 64;
+const PASS: usize = 128;
 const PAIRS: usize = 2 * PASS;
 
-/// The pair of normals of two words.
+/// √(−2 ln u) of the word u·2³².
 #[inline(always)]
-fn pair(radius: u32, angle: u32) -> (f32, f32) {
-    let r = (2.0 * minus_ln_word(radius)).sqrt();
-    let (s, c) = sin_cos_word(angle);
-    (r * c, r * s)
+fn radius_of(word: u32) -> f32 {
+    (2.0 * minus_ln_word(word)).sqrt()
 }
 
 /// The two pairs of a block, one at a time: the definition that the batched path reproduces bit by bit.
 #[cfg(test)]
 pub(super) fn pairs_of_block(words: [u32; 4]) -> [(f32, f32); 2] {
-    [pair(words[0], words[1]), pair(words[2], words[3])]
+    [0, 2].map(|i| {
+        let r = radius_of(words[i]);
+        let (s, c) = sin_cos_word(words[i + 1]);
+        (r * c, r * s)
+    })
 }
 
 dispatch! {
@@ -33,21 +35,26 @@ dispatch! {
         debug_assert_eq!(out.len() % GROUP, 0);
         let mut bits = [0; PAIRS];
         let (mut radius, mut angle) = ([0; PAIRS], [0; PAIRS]);
-        let (mut x, mut y) = ([0.0; PAIRS], [0.0; PAIRS]);
+        let (mut length, mut x, mut y) = ([0.0; PAIRS], [0.0; PAIRS], [0.0; PAIRS]);
         let mut counter = counter;
         for chunk in out.chunks_mut(PASS / GROUP_BLOCKS * GROUP) {
             let blocks = chunk.len() / GROUP * GROUP_BLOCKS;
             let pairs = 2 * blocks;
             let bits = &mut bits[..pairs];
             let (radius, angle) = (&mut radius[..pairs], &mut angle[..pairs]);
-            let (x, y) = (&mut x[..pairs], &mut y[..pairs]);
+            let (length, x, y) = (&mut length[..pairs], &mut x[..pairs], &mut y[..pairs]);
             schedule.planes(counter, bits);
             for i in 0..pairs {
                 radius[i] = bits[i] as u32;
                 angle[i] = (bits[i] >> 32) as u32;
             }
             for i in 0..pairs {
-                (x[i], y[i]) = pair(radius[i], angle[i]);
+                length[i] = radius_of(radius[i]);
+            }
+            for i in 0..pairs {
+                let (s, c) = sin_cos_word(angle[i]);
+                x[i] = length[i] * c;
+                y[i] = length[i] * s;
             }
             let planes = [&x[..blocks], &y[..blocks], &x[blocks..], &y[blocks..]];
             for (g, group) in chunk.chunks_exact_mut(GROUP).enumerate() {
