@@ -21,6 +21,8 @@ use crate::simd::scalar::polynomial;
 
 /// Normals in a group.
 pub(super) const GROUP: usize = 32;
+/// Normals in a pass of a large batch: enough to overlap the work, few enough for the first-level cache.
+pub(super) const LARGE: usize = 256;
 /// Blocks behind a group.
 pub(super) const GROUP_BLOCKS: usize = 8;
 
@@ -101,7 +103,7 @@ pub(super) fn pairs_of_block(words: [u32; 4]) -> [(f64, f64); 2] {
     })
 }
 
-/// Workspace for so many pairs.
+/// The intermediate numbers of so many pairs.
 struct Pass<const PAIRS: usize> {
     bits: [u64; PAIRS],
     exponent: [f64; PAIRS],
@@ -111,38 +113,29 @@ struct Pass<const PAIRS: usize> {
 }
 
 impl<const PAIRS: usize> Pass<PAIRS> {
-    /// Fills whole groups, in passes.
     #[inline(always)]
-    fn fill(schedule: &Schedule, counter: [u64; 4], out: &mut [f64]) {
+    fn new() -> Self {
         let zeros = [0.0; PAIRS];
-        let mut pass = Self { bits: [0; PAIRS], exponent: zeros, ratio: zeros, x: zeros, y: zeros };
-        let mut counter = counter;
-        for chunk in out.chunks_mut(2 * PAIRS) {
-            pass.run(schedule, counter, chunk);
-            counter[0] += PAIRS as u64 / 2;
-        }
+        Self { bits: [0; PAIRS], exponent: zeros, ratio: zeros, x: zeros, y: zeros }
     }
 
-    /// Fills `out`, whole groups of at most one pass.
+    /// Fills 2·PAIRS normals, whole groups. All lengths are known to the compiler, so that its loops have no remainders.
     #[inline(always)]
     fn run(&mut self, schedule: &Schedule, counter: [u64; 4], out: &mut [f64]) {
-        let blocks = out.len() / GROUP * GROUP_BLOCKS;
-        let pairs = 2 * blocks;
-        schedule.planes(counter, &mut self.bits[..pairs]);
-        let bits = &self.bits[..pairs];
-        let (k, s) = (&mut self.exponent[..pairs], &mut self.ratio[..pairs]);
-        let (x, y) = (&mut self.x[..pairs], &mut self.y[..pairs]);
-        for i in 0..pairs {
+        let Self { bits, exponent: k, ratio: s, x, y } = self;
+        schedule.planes(counter, bits);
+        for i in 0..PAIRS {
             (k[i], s[i]) = reduced(bits[i]);
         }
-        for i in 0..pairs {
+        for i in 0..PAIRS {
             (x[i], y[i]) = direction(bits[i]);
         }
-        for i in 0..pairs {
+        for i in 0..PAIRS {
             let r = radius(k[i], s[i]);
             x[i] *= r;
             y[i] *= r;
         }
+        let blocks = PAIRS / 2;
         let planes = [&x[..blocks], &y[..blocks], &x[blocks..], &y[blocks..]];
         for (g, group) in out.chunks_exact_mut(GROUP).enumerate() {
             let from = g * GROUP_BLOCKS;
@@ -157,11 +150,19 @@ dispatch! {
     /// Fills whole groups from consecutive blocks, beginning at `counter`.
     pub(super) fn fill_groups(schedule: &Schedule, counter: [u64; 4], out: &mut [f64]) {
         debug_assert_eq!(out.len() % GROUP, 0);
-        // Clearing the large workspace costs as much as a hundred normals.
-        if out.len() < 512 {
-            Pass::<{ GROUP / 2 }>::fill(schedule, counter, out);
-        } else {
-            Pass::<256>::fill(schedule, counter, out);
+        let mut counter = counter;
+        let (large, rest) = out.as_chunks_mut::<LARGE>();
+        if !large.is_empty() {
+            let mut pass = Pass::<{ LARGE / 2 }>::new();
+            for chunk in large {
+                pass.run(schedule, counter, chunk);
+                counter[0] += (LARGE / GROUP * GROUP_BLOCKS) as u64;
+            }
+        }
+        let mut pass = Pass::<{ GROUP / 2 }>::new();
+        for group in rest.as_chunks_mut::<GROUP>().0 {
+            pass.run(schedule, counter, group);
+            counter[0] += GROUP_BLOCKS as u64;
         }
     }
 }
