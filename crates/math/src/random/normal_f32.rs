@@ -7,49 +7,64 @@
 use super::normal::{GROUP, GROUP_BLOCKS, LARGE};
 use super::philox::Schedule;
 use crate::dispatch;
-use crate::simd::single::{minus_ln_word, sin_cos_word};
-
-/// √(−2 ln u) of the word u·2³².
-#[inline(always)]
-fn radius_of(word: u32) -> f32 {
-    (2.0 * minus_ln_word(word)).sqrt()
-}
+#[cfg(test)]
+use crate::simd::single::minus_ln_word;
+use crate::simd::single::{minus_ln_reduced, reduce_word, sin_cos_word};
 
 /// The two pairs of a block, one at a time: the definition that the batched path reproduces bit by bit.
 #[cfg(test)]
 pub(super) fn pairs_of_block(words: [u32; 4]) -> [(f32, f32); 2] {
     [0, 2].map(|i| {
-        let r = radius_of(words[i]);
+        let r = (2.0 * minus_ln_word(words[i])).sqrt();
         let (s, c) = sin_cos_word(words[i + 1]);
         (r * c, r * s)
     })
 }
 
-/// Fills 2·PAIRS normals, whole groups; all lengths are known to the compiler, so that its loops have no remainders.
-#[inline(always)]
-fn run<const PAIRS: usize>(schedule: &Schedule, counter: [u64; 4], out: &mut [f32]) {
-    let mut bits = [0; PAIRS];
-    let (mut radius, mut angle) = ([0; PAIRS], [0; PAIRS]);
-    let (mut length, mut x, mut y) = ([0.0; PAIRS], [0.0; PAIRS], [0.0; PAIRS]);
-    schedule.planes(counter, &mut bits);
-    for i in 0..PAIRS {
-        radius[i] = bits[i] as u32;
-        angle[i] = (bits[i] >> 32) as u32;
+/// The intermediate numbers of so many pairs.
+struct Pass<const PAIRS: usize> {
+    bits: [u64; PAIRS],
+    radius: [u32; PAIRS],
+    angle: [u32; PAIRS],
+    reduced: [[f32; PAIRS]; 3],
+    x: [f32; PAIRS],
+    y: [f32; PAIRS],
+}
+
+impl<const PAIRS: usize> Pass<PAIRS> {
+    #[inline(always)]
+    fn new() -> Self {
+        let (words, zeros) = ([0; PAIRS], [0.0; PAIRS]);
+        Self { bits: [0; PAIRS], radius: words, angle: words, reduced: [zeros; 3], x: zeros, y: zeros }
     }
-    for i in 0..PAIRS {
-        length[i] = radius_of(radius[i]);
-    }
-    for i in 0..PAIRS {
-        let (s, c) = sin_cos_word(angle[i]);
-        x[i] = length[i] * c;
-        y[i] = length[i] * s;
-    }
-    let blocks = PAIRS / 2;
-    let planes = [&x[..blocks], &y[..blocks], &x[blocks..], &y[blocks..]];
-    for (g, group) in out.chunks_exact_mut(GROUP).enumerate() {
-        let from = g * GROUP_BLOCKS;
-        for (part, plane) in group.chunks_exact_mut(GROUP_BLOCKS).zip(planes) {
-            part.copy_from_slice(&plane[from..from + GROUP_BLOCKS]);
+
+    /// Fills 2·PAIRS normals, whole groups, in short loops of known length, as for f64.
+    #[inline(always)]
+    fn run(&mut self, schedule: &Schedule, counter: [u64; 4], out: &mut [f32]) {
+        let Self { bits, radius, angle, reduced: [k, f, s], x, y } = self;
+        schedule.planes(counter, bits);
+        for i in 0..PAIRS {
+            radius[i] = bits[i] as u32;
+            angle[i] = (bits[i] >> 32) as u32;
+        }
+        for i in 0..PAIRS {
+            (k[i], f[i], s[i]) = reduce_word(radius[i]);
+        }
+        for i in 0..PAIRS {
+            (y[i], x[i]) = sin_cos_word(angle[i]);
+        }
+        for i in 0..PAIRS {
+            let r = (2.0 * minus_ln_reduced((k[i], f[i], s[i]))).sqrt();
+            x[i] *= r;
+            y[i] *= r;
+        }
+        let blocks = PAIRS / 2;
+        let planes = [&x[..blocks], &y[..blocks], &x[blocks..], &y[blocks..]];
+        for (g, group) in out.chunks_exact_mut(GROUP).enumerate() {
+            let from = g * GROUP_BLOCKS;
+            for (part, plane) in group.chunks_exact_mut(GROUP_BLOCKS).zip(planes) {
+                part.copy_from_slice(&plane[from..from + GROUP_BLOCKS]);
+            }
         }
     }
 }
@@ -60,12 +75,16 @@ dispatch! {
         debug_assert_eq!(out.len() % GROUP, 0);
         let mut counter = counter;
         let (large, rest) = out.as_chunks_mut::<LARGE>();
-        for chunk in large {
-            run::<{ LARGE / 2 }>(schedule, counter, chunk);
-            counter[0] += (LARGE / GROUP * GROUP_BLOCKS) as u64;
+        if !large.is_empty() {
+            let mut pass = Pass::<{ LARGE / 2 }>::new();
+            for chunk in large {
+                pass.run(schedule, counter, chunk);
+                counter[0] += (LARGE / GROUP * GROUP_BLOCKS) as u64;
+            }
         }
+        let mut pass = Pass::<{ GROUP / 2 }>::new();
         for group in rest.as_chunks_mut::<GROUP>().0 {
-            run::<{ GROUP / 2 }>(schedule, counter, group);
+            pass.run(schedule, counter, group);
             counter[0] += GROUP_BLOCKS as u64;
         }
     }

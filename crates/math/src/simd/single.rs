@@ -7,6 +7,12 @@
 /// Then as in fdlibm `logf`: u = 2ᵏ(1+f), s = f/(2+f).
 #[inline(always)]
 pub fn minus_ln_word(word: u32) -> f32 {
+    minus_ln_reduced(reduce_word(word))
+}
+
+/// (k, f, s) of [`minus_ln_word`]: its first half, for loops that gain from being short.
+#[inline(always)]
+pub fn reduce_word(word: u32) -> (f32, f32, f32) {
     const SCALE: f32 = 1.0 / 4294967296.0;
     const SQRT_HALF: u32 = 0x3f35_04f3;
     const ONE: u32 = 0x3f80_0000;
@@ -15,10 +21,14 @@ pub fn minus_ln_word(word: u32) -> f32 {
     let u = if upper { 1.0 + signed } else { signed };
     let lifted = u.to_bits().wrapping_add(ONE - SQRT_HALF);
     let exponent = (lifted >> 23) as i32 - 127;
-    let k = exponent as f32;
     let reduced = f32::from_bits((lifted & 0x007f_ffff).wrapping_add(SQRT_HALF)) - 1.0;
     let f = if upper && exponent == 0 { signed } else { reduced };
-    let s = f / (2.0 + f);
+    (exponent as f32, f, f / (2.0 + f))
+}
+
+/// −ln(2ᵏ(1+f)) from (k, f, s = f/(2+f)): the second half of [`minus_ln_word`].
+#[inline(always)]
+pub fn minus_ln_reduced((k, f, s): (f32, f32, f32)) -> f32 {
     let z = s * s;
     let r = z * ((0.66666662693 + z * 0.40000972152) + z * z * (0.28498786688 + z * 0.24279078841));
     let half_square = 0.5 * f * f;
