@@ -154,5 +154,16 @@ dispatch! {
     }
 }
 
+/// Runs tests of one path alone: another test that chose a path meanwhile would make the comparison empty.
+#[cfg(test)]
+pub(crate) fn on_path<T>(path: Path, work: impl FnOnce() -> T) -> T {
+    static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    choose(path);
+    let result = work();
+    detect();
+    result
+}
+
 #[cfg(test)]
 mod tests;
