@@ -65,7 +65,7 @@ dispatch! {
 /// L(y) = ln(1+y) − y + y²/2 − y³/3, y > −1.
 fn log_remainder(y: f64) -> f64 {
     if y.abs() < 0.1 {
-        // −Σ_{k≥4} (−y)ᵏ/k; twelve terms leave 0.1¹²/16 ≪ 2⁻⁵³.
+        // −Σ_{k≥4} (−y)ᵏ/k; sixteen terms leave a relative 0.1¹⁶.
         let sum = (4..20).rev().fold(0.0, |sum, k| 1.0 / f64::from(k) - y * sum);
         -(y * y) * (y * y) * sum
     } else {

@@ -39,7 +39,7 @@ pub fn exp(x: f64) -> f64 {
 }
 
 /// e^{a+b} with |b| ≪ 1, for arguments known to more than a double: x = k ln 2 + r, then
-/// eʳ = 1 + r + r c/(2 − c), where c = r − r² P(r²) makes r coth(r/2) = 2 + r² P'(r²) a polynomial.
+/// eʳ = 1 + r + r c/(2 − c), where c = r − r² P(r²) and r coth(r/2) = 2 + r² P(r²).
 #[inline(always)]
 pub(super) fn exp_sum(a: f64, b: f64) -> f64 {
     // Beyond these the result is 0 or ∞ already; a NaN fails both comparisons and stays.
