@@ -147,7 +147,8 @@ impl Stream {
 
     /// Uniform numbers, those that repeated calls of [`uniform`](Self::uniform) give.
     pub fn fill_uniform(&mut self, out: &mut [f64]) {
-        let begun = if self.words_left % 2 == 0 { (self.words_left / 2).min(out.len()) } else { out.len() };
+        let begun =
+            if self.words_left.is_multiple_of(2) { (self.words_left / 2).min(out.len()) } else { out.len() };
         let (head, rest) = out.split_at_mut(begun);
         let whole = rest.len() / 4 * 4;
         let (body, tail) = rest.split_at_mut(whole);
@@ -187,18 +188,28 @@ impl Stream {
 dispatch! {
     /// Two uniforms per block, for an even number of blocks.
     pub(super) fn fill_uniform_blocks(schedule: &Schedule, counter: [u64; 4], out: &mut [f64]) {
-        let mut planes = [0; 128];
-        let mut counter = counter;
-        for chunk in out.chunks_mut(planes.len()) {
-            let blocks = chunk.len() / 2;
-            let planes = &mut planes[..2 * blocks];
-            schedule.planes(counter, planes);
-            for (i, pair) in chunk.chunks_exact_mut(2).enumerate() {
-                pair[0] = unit(planes[i]);
-                pair[1] = unit(planes[blocks + i]);
-            }
-            counter[0] += blocks as u64;
+        // Clearing the large workspace costs as much as a hundred uniforms.
+        if out.len() <= 64 {
+            uniform_passes::<64>(schedule, counter, out);
+        } else {
+            uniform_passes::<256>(schedule, counter, out);
         }
+    }
+}
+
+#[inline(always)]
+fn uniform_passes<const SIZE: usize>(schedule: &Schedule, counter: [u64; 4], out: &mut [f64]) {
+    let mut planes = [0; SIZE];
+    let mut counter = counter;
+    for chunk in out.chunks_mut(SIZE) {
+        let blocks = chunk.len() / 2;
+        let planes = &mut planes[..2 * blocks];
+        schedule.planes(counter, planes);
+        for (i, pair) in chunk.chunks_exact_mut(2).enumerate() {
+            pair[0] = unit(planes[i]);
+            pair[1] = unit(planes[blocks + i]);
+        }
+        counter[0] += blocks as u64;
     }
 }
 

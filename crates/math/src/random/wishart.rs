@@ -116,7 +116,9 @@ fn normalise(row: &mut [f64]) -> bool {
     if norm < 1e-8 {
         return false;
     }
-    row.iter_mut().for_each(|x| *x /= norm);
+    for x in row {
+        *x /= norm;
+    }
     true
 }
 

@@ -39,7 +39,7 @@ pub fn exp(x: f64) -> f64 {
 }
 
 /// e^{a+b} with |b| ≪ 1, for arguments known to more than a double: x = k ln 2 + r, then
-/// eʳ = 1 + r + r c/(2 − c), where c = r − r² P(r²) makes r coth(r/2) = 2 + r² P'(r²) a polynomial.
+/// eʳ = 1 + r + r c/(2 − c), where c = r − r² P(r²) and r coth(r/2) = 2 + r² P(r²).
 #[inline(always)]
 pub(super) fn exp_sum(a: f64, b: f64) -> f64 {
     // Beyond these the result is 0 or ∞ already; a NaN fails both comparisons and stays.
@@ -120,15 +120,17 @@ pub fn sin_cos_turns(u: f64) -> (f64, f64) {
     let rounded = 4.0 * u + ROUND;
     let f = u - 0.25 * (rounded - ROUND);
     let w = f * f;
-    let s = f * polynomial!(w;
-        6.2831853071795864572,
-        -41.341702240399636207,
-        81.605249275948035209,
-        -76.705859704274550647,
-        42.058685020160894047,
-        -15.093804209987113512,
-        3.7808689593022955184,
-    );
+    // 2πf apart, so that its rounding error is the only one of the leading term.
+    let s = std::f64::consts::TAU * f
+        + f * (w * polynomial!(
+            w;
+            -41.341702240399636207,
+            81.605249275948035209,
+            -76.705859704274550647,
+            42.058685020160894047,
+            -15.093804209987113512,
+            3.7808689593022955184,
+        ));
     let c = 1.0
         + w * polynomial!(w;
             -19.73920880217871723,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::random::statistics::{Moments, one_sample};
-use crate::simd::{Path, choose};
+use crate::simd::{Path, on_path};
 use proptest::prelude::*;
 
 fn address(step: u64) -> Address {
@@ -49,8 +49,8 @@ fn a_stream_ends_rather_than_repeat_itself() {
 fn both_paths_and_the_reference_give_the_same_bits() {
     let expected = normal_reference(address(1), 5000);
     for path in [Path::Portable, Path::Avx2] {
-        choose(path);
-        assert_eq!(bits(&normals(1, 5000)), bits(&expected), "{path:?}");
+        let got = on_path(path, || normals(1, 5000));
+        assert_eq!(bits(&got), bits(&expected), "{path:?}");
     }
 }
 
@@ -110,10 +110,9 @@ fn single_precision_normals_follow_their_definition_and_prefix_each_other() {
     let mut long = vec![0.0_f32; 1000];
     Stream::at(address(4)).fill_normal_f32(&mut long);
     for path in [Path::Portable, Path::Avx2] {
-        choose(path);
         for length in [1, 31, 32, 33, 500] {
             let mut short = vec![0.0_f32; length];
-            Stream::at(address(4)).fill_normal_f32(&mut short);
+            on_path(path, || Stream::at(address(4)).fill_normal_f32(&mut short));
             assert_eq!(short, long[..length], "{path:?}");
         }
     }
