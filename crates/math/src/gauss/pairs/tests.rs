@@ -88,10 +88,10 @@ fn quadrature_matches_brute_force() {
 /// Price's theorem ties the four averages together: it checks Dirac terms without knowing of them.
 #[test]
 fn averages_are_the_derivatives_of_the_value() {
-    for (i, first) in NAMES.into_iter().enumerate() {
-        for second in &NAMES[i..] {
+    for first in NAMES {
+        for second in ["tanh", "erf(z)", "He3", "relu", "abs(x - 0.5) - 0.3*abs(x + 1)"] {
             let (a, b) = (parse(first).unwrap(), parse(second).unwrap());
-            for c in [COVARIANCES[1], COVARIANCES[4]] {
+            for c in [COVARIANCES[1]] {
                 let value = |d11: f64, d12: f64, d22: f64| {
                     let moved = [[c[0][0] + d11, c[0][1] + d12], [c[0][1] + d12, c[1][1] + d22]];
                     pair_averages(&*a, &*b, &moved).value_value
