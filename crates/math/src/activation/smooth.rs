@@ -117,17 +117,27 @@ impl Activation for Tanh {
         "tanh".into()
     }
     fn value(&self, z: f64) -> f64 {
-        z.tanh()
+        self.jet(z).0
     }
     fn slope(&self, z: f64) -> f64 {
-        let sech = z.cosh().recip();
-        sech * sech
+        self.jet(z).1
     }
     fn curvature(&self, z: f64) -> f64 {
-        -2.0 * z.tanh() * self.slope(z)
+        self.jet(z).2
     }
+    /// One exponential for all three: with t = e^{−2|z|},  tanh|z| = (1 − t)/(1 + t),  1 − tanh² = 4t/(1 + t)².
     fn jet(&self, z: f64) -> (f64, f64, f64) {
-        let (value, slope) = (z.tanh(), self.slope(z));
+        let u = -2.0 * z.abs();
+        // 1 − t would lose digits near z = 0, and t = 1 − (1 − t) would lose them in the tails.
+        let (t, rest) = if u > -1.0 {
+            let rest = -u.exp_m1();
+            (1.0 - rest, rest)
+        } else {
+            let t = u.exp();
+            (t, 1.0 - t)
+        };
+        let value = (rest / (1.0 + t)).copysign(z);
+        let slope = 4.0 * t / ((1.0 + t) * (1.0 + t));
         (value, slope, -2.0 * value * slope)
     }
 }

@@ -118,7 +118,7 @@ mod tests {
         rows.map(|a| rows.map(|b| a.iter().zip(b).map(|(x, y)| x * y).sum()))
     }
 
-    /// E[f] of independent normals by the midpoint rule in the unit cube on a rank-1 lattice with tent transform.
+    /// The same average by quasi-Monte Carlo, with its standard error.
     fn lattice_mean<const N: usize>(c: &[[f64; N]; N], powers: Factor) -> (f64, f64) {
         let l = cholesky(c);
         let average =
@@ -235,7 +235,7 @@ mod tests {
         close(i4(&spread([0, 1, 2, 2])), step_step_square(&part([0, 1, 2])));
         close(i4(&spread([0, 1, 1, 2])), step_value_value(&part([0, 1, 2])));
         close(step_step_value(&part([0, 0, 1])), Product::new(&part([0, 1]), [0, 1]).mean());
-        close(i3(&part([0, 1, 1])), step_value_value(&part([0, 1, 1])) - 0.0);
+        close(i3(&part([0, 1, 1])), step_value_value(&part([0, 1, 1])));
         // Opposite fields are never positive together.
         let c = gram(&[[1.0, 0.0], [-2.0, 0.0], [0.3, 0.4], [0.1, 1.0]]);
         assert_eq!(i4(&c), 0.0);
