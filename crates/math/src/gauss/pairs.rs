@@ -11,11 +11,11 @@ use crate::activation::{Activation, Form};
 pub struct PairAverages {
     /// E[a(u) b(v)]
     pub value_value: f64,
-    /// E[a′(u) b′(v)] = ∂E[ab]/∂C₁₂
+    /// E[a′(u) b′(v)] = ∂E[a(u) b(v)]/∂C₁₂
     pub slope_slope: f64,
-    /// E[a″(u) b(v)] = 2 ∂E[ab]/∂C₁₁
+    /// E[a″(u) b(v)] = 2 ∂E[a(u) b(v)]/∂C₁₁
     pub curvature_value: f64,
-    /// E[a(u) b″(v)] = 2 ∂E[ab]/∂C₂₂
+    /// E[a(u) b″(v)] = 2 ∂E[a(u) b(v)]/∂C₂₂
     pub value_curvature: f64,
 }
 
