@@ -72,6 +72,6 @@ impl Activation for Abs {
         0.3
     }
     fn hermite(&self, k: usize, variance: f64) -> f64 {
-        if k % 2 == 0 { 2.0 * Relu.hermite(k, variance) } else { 0.0 }
+        if k.is_multiple_of(2) { 2.0 * Relu.hermite(k, variance) } else { 0.0 }
     }
 }

@@ -96,14 +96,18 @@ impl HermitePolynomial {
         (order <= Self::LARGEST).then_some(Self { order, normalised })
     }
 
-    /// √k!, or 1 if normalised.
-    fn scale(self) -> f64 {
-        if self.normalised { 1.0 } else { hermite::factorial_ratio_root(self.order, 0) }
+    /// σ of order k − j, zero if j > k. He_k has its own recurrence, exact in integers, He_{k+1} = z He_k − k He_{k−1}.
+    fn lower(self, j: usize, z: f64) -> f64 {
+        let Some(order) = self.order.checked_sub(j) else { return 0.0 };
+        if self.normalised {
+            return hermite::polynomial(order, z);
+        }
+        (0..order).fold((1.0, 0.0), |(he, before), k| (z * he - k as f64 * before, he)).0
     }
 
-    /// h_{k−j}, zero if j > k.
-    fn lower(self, j: usize, z: f64) -> f64 {
-        self.order.checked_sub(j).map_or(0.0, |k| hermite::polynomial(k, z))
+    /// σ_k′ = c_k σ_{k−1}: c_k = k for He_k, √k for h_k.
+    fn step(self, k: usize) -> f64 {
+        if self.normalised { (k as f64).sqrt() } else { k as f64 }
     }
 
     /// Monomial coefficients by He_{k+1} = z He_k − k He_{k−1} in exact integers (|c| < 1e13 for k ≤ 20).
@@ -127,14 +131,13 @@ impl Activation for HermitePolynomial {
         format!("{}{}", if self.normalised { "h" } else { "He" }, self.order)
     }
     fn value(&self, z: f64) -> f64 {
-        self.scale() * self.lower(0, z)
+        self.lower(0, z)
     }
-    /// h_k′ = √k h_{k−1}.
     fn slope(&self, z: f64) -> f64 {
-        self.scale() * (self.order as f64).sqrt() * self.lower(1, z)
+        self.step(self.order) * self.lower(1, z)
     }
     fn curvature(&self, z: f64) -> f64 {
-        self.scale() * ((self.order * self.order.saturating_sub(1)) as f64).sqrt() * self.lower(2, z)
+        self.step(self.order) * self.step(self.order.saturating_sub(1)) * self.lower(2, z)
     }
     fn form(&self) -> Form {
         if self.order <= Self::EXPANDED { Form::Polynomial(self.coefficients()) } else { Form::General }
@@ -149,6 +152,7 @@ impl Activation for HermitePolynomial {
             return 0.0;
         }
         let steps: f64 = (1..=(n - k) / 2).map(|j| 0.5 * (variance - 1.0) / j as f64).product();
-        self.scale() * hermite::factorial_ratio_root(n, k) * variance.powf(0.5 * k as f64) * steps
+        let norm = if self.normalised { 1.0 } else { hermite::factorial_ratio_root(n, 0) };
+        norm * hermite::factorial_ratio_root(n, k) * variance.powf(0.5 * k as f64) * steps
     }
 }

@@ -69,7 +69,7 @@ impl Activation for Erf {
     }
     /// c_{2n+1} = (−1)ⁿ √( (2/π) (2n)!/(4ⁿ n!² (2n+1)) ) (q/(1+q))^{n+1/2}, q = 2 scale² r; even ones vanish.
     fn hermite(&self, k: usize, variance: f64) -> f64 {
-        if k % 2 == 0 {
+        if k.is_multiple_of(2) {
             return 0.0;
         }
         let q = 2.0 * self.scale * self.scale * variance;
@@ -77,7 +77,7 @@ impl Activation for Erf {
         let n = k / 2;
         // (2n)!/(4ⁿ n!²) = ∏ (2j − 1)/(2j); the sign of each factor is carried outside the root.
         let central: f64 = (1..=n).map(|j| (2 * j - 1) as f64 / (2 * j) as f64).product();
-        let sign = if n % 2 == 0 { self.scale.signum() } else { -self.scale.signum() };
+        let sign = if n.is_multiple_of(2) { self.scale.signum() } else { -self.scale.signum() };
         sign * (FRAC_2_PI * central / k as f64).sqrt() * ratio.powf(n as f64 + 0.5)
     }
 }
@@ -117,17 +117,27 @@ impl Activation for Tanh {
         "tanh".into()
     }
     fn value(&self, z: f64) -> f64 {
-        z.tanh()
+        self.jet(z).0
     }
     fn slope(&self, z: f64) -> f64 {
-        let sech = z.cosh().recip();
-        sech * sech
+        self.jet(z).1
     }
     fn curvature(&self, z: f64) -> f64 {
-        -2.0 * z.tanh() * self.slope(z)
+        self.jet(z).2
     }
+    /// One exponential for all three: with t = e^{−2|z|},  tanh|z| = (1 − t)/(1 + t),  1 − tanh² = 4t/(1 + t)².
     fn jet(&self, z: f64) -> (f64, f64, f64) {
-        let (value, slope) = (z.tanh(), self.slope(z));
+        let u = -2.0 * z.abs();
+        // 1 − t would lose digits near z = 0, and t = 1 − (1 − t) would lose them in the tails.
+        let (t, rest) = if u > -1.0 {
+            let rest = -u.exp_m1();
+            (1.0 - rest, rest)
+        } else {
+            let t = u.exp();
+            (t, 1.0 - t)
+        };
+        let value = (rest / (1.0 + t)).copysign(z);
+        let slope = 4.0 * t / ((1.0 + t) * (1.0 + t));
         (value, slope, -2.0 * value * slope)
     }
 }

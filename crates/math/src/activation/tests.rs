@@ -47,6 +47,22 @@ fn slopes_and_curvatures_are_derivatives() {
 }
 
 #[test]
+fn tails_and_small_arguments_keep_their_digits() {
+    for z in [1e-9, 1e-3, 0.3, 0.49, 0.51, 2.0, 7.0, 20.0, 300.0, -0.2, -40.0] {
+        let (value, slope, _) = Tanh.jet(z);
+        assert!((value / z.tanh() - 1.0).abs() < 4e-16, "tanh {z}");
+        assert!((slope * z.cosh() * z.cosh() - 1.0).abs() < 2e-15, "sech² {z}");
+    }
+    assert!((Sigmoid.slope(-700.0) / (-700.0f64).exp() - 1.0).abs() < 1e-15);
+    assert_eq!(Sigmoid.slope(30.0), Sigmoid.slope(-30.0));
+    // Mills: Φ(−x) = φ(x)/x (1 − 1/x² + 3/x⁴ − …), so gelu(−30) = −φ(30)(1 − 1/900 + 3/810000 − …).
+    let mills = 1.0 - 1.0 / 900.0 + 3.0 / 9e2f64.powi(2) - 15.0 / 9e2f64.powi(3) + 105.0 / 9e2f64.powi(4);
+    let density = crate::gauss::normal::density(30.0);
+    assert!((Gelu.value(-30.0) / (-density * mills) - 1.0).abs() < 1e-11);
+    assert_eq!(Erf { scale: 1.0 }.value(9.0), 1.0);
+}
+
+#[test]
 fn kinks_carry_the_jump_of_the_slope() {
     for name in NAMES {
         let a = parse(name).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! Everything is written in h_k: no factorial appears, so orders of hundreds do not overflow.
 
-use super::quadrature::{GaussianRule, HERMITE_REACH};
+use super::quadrature::{GaussianRule, HERMITE_REACH, LARGEST_RULE, gauss_hermite};
 use crate::activation::Activation;
 
 /// h_k(z), by the three-term recurrence h_{k+1} = (z h_k − √k h_{k−1})/√(k+1).
@@ -33,9 +33,9 @@ pub fn coefficient(rule: &GaussianRule, k: usize, mut f: impl FnMut(f64) -> f64)
 /// E[σ(√r z) h_k(z)] by quadrature: the default, and the test of every closed form.
 pub fn of_activation<A: Activation + ?Sized>(activation: &A, k: usize, variance: f64) -> f64 {
     let deviation = variance.sqrt();
-    let rule = match activation.degree() {
-        Some(degree) => super::quadrature::gauss_hermite(((degree + k) / 2 + 1).min(400)).clone(),
-        None => GaussianRule::resolving(activation, variance, HERMITE_REACH),
+    let rule = match activation.degree().map(|degree| usize::midpoint(degree, k) + 1) {
+        Some(nodes) if nodes <= LARGEST_RULE => gauss_hermite(nodes).clone(),
+        _ => GaussianRule::resolving(activation, variance, HERMITE_REACH),
     };
     coefficient(&rule, k, |z| activation.value(deviation * z))
 }

@@ -11,11 +11,11 @@ use crate::activation::{Activation, Form};
 pub struct PairAverages {
     /// E[a(u) b(v)]
     pub value_value: f64,
-    /// E[a′(u) b′(v)] = ∂E[ab]/∂C₁₂
+    /// E[a′(u) b′(v)] = ∂E[a(u) b(v)]/∂C₁₂
     pub slope_slope: f64,
-    /// E[a″(u) b(v)] = 2 ∂E[ab]/∂C₁₁
+    /// E[a″(u) b(v)] = 2 ∂E[a(u) b(v)]/∂C₁₁
     pub curvature_value: f64,
-    /// E[a(u) b″(v)] = 2 ∂E[ab]/∂C₂₂
+    /// E[a(u) b″(v)] = 2 ∂E[a(u) b(v)]/∂C₂₂
     pub value_curvature: f64,
 }
 
@@ -236,14 +236,13 @@ impl<'a> InnerAverage<'a> {
             let (value, slope, curvature) = self.activation.jet(mean);
             return [value, slope, curvature];
         }
-        match &self.smooth {
-            Some(rule) => self.sum(rule, mean),
-            None => {
-                let kinks = self.activation.kinks().iter().map(|kink| (kink.at - mean) / self.spread);
-                let width = PANEL * spacing(self.activation, self.spread * self.spread);
-                self.sum(&GaussianRule::panels(&kinks.collect::<Vec<_>>(), width, REACH), mean)
-            }
+        if let Some(rule) = &self.smooth {
+            return self.sum(rule, mean);
         }
+        let kinks: Vec<f64> =
+            self.activation.kinks().iter().map(|kink| (kink.at - mean) / self.spread).collect();
+        let width = PANEL * spacing(self.activation, self.spread * self.spread);
+        self.sum(&GaussianRule::panels(&kinks, width, REACH), mean)
     }
 
     fn sum(&self, rule: &GaussianRule, mean: f64) -> [f64; 3] {

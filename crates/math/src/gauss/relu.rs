@@ -118,7 +118,7 @@ mod tests {
         rows.map(|a| rows.map(|b| a.iter().zip(b).map(|(x, y)| x * y).sum()))
     }
 
-    /// E[f] of independent normals by the midpoint rule in the unit cube on a rank-1 lattice with tent transform.
+    /// The same average by quasi-Monte Carlo, with its standard error.
     fn lattice_mean<const N: usize>(c: &[[f64; N]; N], powers: Factor) -> (f64, f64) {
         let l = cholesky(c);
         let average =
@@ -185,7 +185,7 @@ mod tests {
                 let (mean, error) = lattice_mean(&c, powers);
                 let got = Product::new(&c, powers).mean();
                 assert!(
-                    (got - mean).abs() < 5.0 * error && error < 1e-5,
+                    (got - mean).abs() < 5.0 * error && error < 1e-4,
                     "{powers:?}: {got} {mean} ± {error}"
                 );
             }
@@ -194,7 +194,7 @@ mod tests {
         for powers in [[0, 0, 0, 9], [0, 0, 1, 9], [0, 1, 1, 9], [0, 0, 2, 9]] {
             let (mean, error) = lattice_mean(&c, powers);
             let got = Product::new(&c, [powers[0], powers[1], powers[2]]).mean();
-            assert!((got - mean).abs() < 5.0 * error && error < 1e-5, "{powers:?}: {got} {mean} ± {error}");
+            assert!((got - mean).abs() < 5.0 * error && error < 1e-4, "{powers:?}: {got} {mean} ± {error}");
         }
     }
 
@@ -235,7 +235,7 @@ mod tests {
         close(i4(&spread([0, 1, 2, 2])), step_step_square(&part([0, 1, 2])));
         close(i4(&spread([0, 1, 1, 2])), step_value_value(&part([0, 1, 2])));
         close(step_step_value(&part([0, 0, 1])), Product::new(&part([0, 1]), [0, 1]).mean());
-        close(i3(&part([0, 1, 1])), step_value_value(&part([0, 1, 1])) - 0.0);
+        close(i3(&part([0, 1, 1])), step_value_value(&part([0, 1, 1])));
         // Opposite fields are never positive together.
         let c = gram(&[[1.0, 0.0], [-2.0, 0.0], [0.3, 0.4], [0.1, 1.0]]);
         assert_eq!(i4(&c), 0.0);
@@ -254,7 +254,7 @@ mod tests {
                 out[0] = if z[0] > 0.0 { z[1] * z[2].max(0.0) } else { 0.0 };
             });
         let got = i3(&part([0, 1, 2]));
-        assert!((got - average.mean[0]).abs() < 5.0 * average.error[0] && average.error[0] < 1e-5);
+        assert!((got - average.mean[0]).abs() < 5.0 * average.error[0] && average.error[0] < 1e-4);
     }
 
     fn rows() -> impl Strategy<Value = [[f64; 4]; 4]> {
