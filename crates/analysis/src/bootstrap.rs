@@ -1,8 +1,8 @@
 //! Bootstrap over replicas: error and interval of any statistic, and bands over time.
 //!
-//! Whole runs are drawn with replacement, so correlations along a run are kept. Percentile intervals (B. Efron & R. Tibshirani, *An
-//! Introduction to the Bootstrap* (1993), ch. 13): at few runs they are short by a factor √((n−1)/n) and more. Deterministic: the
-//! same seed gives the same numbers.
+//! Whole runs are drawn with replacement, so correlations along a run are kept. Percentile intervals (B.
+//! Efron & R. Tibshirani, *An Introduction to the Bootstrap* (1993), ch. 13): at few runs they are short by a
+//! factor √((n−1)/n) and more. Deterministic: the same seed gives the same numbers.
 
 use crate::error::{AnalysisError, check_confidence, check_runs};
 use crate::replicas::values_at;
@@ -79,10 +79,11 @@ impl Bootstrap {
         Ok(Estimate { value, standard_error: spread, interval })
     }
 
-    /// Pointwise band of a statistic over runs, on the times that at least `at_least` runs (two or more) reach.
+    /// Pointwise band of a statistic over runs, on the times that at least `at_least` runs (two or more)
+    /// reach.
     ///
-    /// At each time the statistic is that of the resampled runs which reach it; a resample of which none does is left out there,
-    /// a share below e^{−at_least} of them.
+    /// At each time the statistic is that of the resampled runs which reach it; a resample of which none does
+    /// is left out there, a share below e^{−at_least} of them.
     pub fn band(
         self,
         times: &[f64],
@@ -147,8 +148,9 @@ impl Bootstrap {
     }
 }
 
-/// SplitMix64 (G. Steele, D. Lea, C. Flood, OOPSLA 2014): a Weyl sequence and a mixing function. Small, and more than good enough to
-/// choose which runs enter a resample; simulations use the counter-based generator of the mathematics crate.
+/// SplitMix64 (G. Steele, D. Lea, C. Flood, OOPSLA 2014): a Weyl sequence and a mixing function. Small, and
+/// more than good enough to choose which runs enter a resample; simulations use the counter-based generator
+/// of the mathematics crate.
 #[derive(Clone, Debug)]
 pub(crate) struct SplitMix64(u64);
 
@@ -190,7 +192,8 @@ mod tests {
 
     #[test]
     fn the_error_of_a_mean_is_the_plug_in_error() {
-        // Var of a bootstrap mean is exactly Σ(v − v̄)²/n²; 20000 resamples know its root to 1/√40000 = 0.5 %.
+        // Var of a bootstrap mean is exactly Σ(v − v̄)²/n²; 20000 resamples know its root to 1/√40000 = 0.5
+        // %.
         let sample = [1.0, 4.0, 2.0, 8.0, 5.0, 7.0];
         let centre = mean(&sample);
         let exact = (sample.iter().map(|v| (v - centre).powi(2)).sum::<f64>() / 36.0).sqrt();
@@ -202,8 +205,8 @@ mod tests {
 
     #[test]
     fn the_percentile_interval_of_a_mean_covers_as_theory_says() {
-        // n = 40 normals: the interval is v̄ ± z s √((n−1)/n)/√n, so it covers with P(|t_39| < 1.645 √(39/40)) = 0.8876, less
-        // about 0.002 for 400 resamples; binomial error over 1500 repeats 0.008.
+        // n = 40 normals: the interval is v̄ ± z s √((n−1)/n)/√n, so it covers with P(|t_39| < 1.645
+        // √(39/40)) = 0.8876, less about 0.002 for 400 resamples; binomial error over 1500 repeats 0.008.
         let mut noise = Noise::new(21);
         let (repeats, mut covered) = (1500, 0);
         for seed in 0..repeats {

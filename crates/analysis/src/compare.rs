@@ -1,11 +1,12 @@
-//! Does the simulation agree with the theory? Deviations in standard errors, and how they shrink with the dimension.
+//! Does the simulation agree with the theory? Deviations in standard errors, and how they shrink with the
+//! dimension.
 
 use crate::error::{AnalysisError, check_curve, check_finite, check_length};
 use crate::interpolate::{Axes, interpolate};
-use crate::special::{chi2_upper_tail, normal_two_sided_tail};
+use crate::special::{chi2_upper_tail, normal_quantile, normal_two_sided_tail, student_two_sided_tail};
 use didact_math::fits::{Noise, PowerLaw, power_law};
 
-/// A curve measured with errors, such as the mean over runs of [`crate::replicas::average`].
+/// A curve measured with errors, such as the mean over runs: [`crate::replicas::Average::measured`].
 #[derive(Clone, Copy, Debug)]
 pub struct Measured<'a> {
     /// Times, increasing.
@@ -14,6 +15,9 @@ pub struct Measured<'a> {
     pub means: &'a [f64],
     /// Standard error of each mean; zero where all runs agree (a fixed start).
     pub standard_errors: &'a [f64],
+    /// Number of runs behind each mean; empty where the standard errors are known rather than estimated from
+    /// the runs.
+    pub counts: &'a [usize],
 }
 
 /// A predicted curve.
@@ -29,13 +33,17 @@ pub struct Predicted<'a> {
 
 /// Agreement of a measured with a predicted curve.
 ///
-/// The z at neighbouring times are correlated, because each run is a curve: a few times decide, and what looks like many deviations is
-/// often one. `largest` and the fractions are still right time by time; `p_value_if_independent` is what its name says, and too extreme
-/// on both sides by that correlation. With a standard error from n runs z follows Student's t with n − 1 degrees of
-/// freedom: at n = 10 its variance is (n−1)/(n−3) = 1.29.
+/// With a standard error estimated from n runs, t = (mean − theory)/standard error follows Student's law with
+/// n − 1 degrees of freedom, not the normal one: at n = 5 as many as 12 % lie beyond 2. So z is the normal
+/// score that is as improbable as t, P(|Z| > |z|) = P(|T_{n−1}| > |t|), and 2 and 3 mean what they usually
+/// mean at any number of runs.
+///
+/// The z at neighbouring times are correlated, because each run is a curve: what looks like many deviations
+/// is often one. `largest` and the expected fractions are right nevertheless; `p_value_if_independent` is
+/// what its name says, and lies too often near 0 and near 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// (mean − theory) / standard error at each time; 0 where both have no spread and agree.
+    /// Normal score of (mean − theory) / standard error at each time; 0 where both have no spread and agree.
     pub z: Vec<f64>,
     /// Number of times with a spread, the ones that count below.
     pub compared: usize,
@@ -51,15 +59,19 @@ pub struct Comparison {
     pub beyond_three: f64,
     /// Σ z².
     pub chi2: f64,
-    /// P(χ² > Σ z²) with one degree of freedom per time, as if the times were independent. They are not: see above.
+    /// P(χ² > Σ z²) with one degree of freedom per time, as if the times were independent. They are not: see
+    /// above.
     pub p_value_if_independent: f64,
-    /// min(1, compared · P(|Z| > largest)): the Bonferroni bound on the probability of so large a z anywhere, valid for any correlation.
+    /// min(1, compared · P(|Z| > largest)): the Bonferroni bound on the probability of so large a z anywhere,
+    /// valid for any correlation.
     pub p_value_bound: f64,
 }
 
-/// z-scores of the measured against the predicted curve, interpolated at the measured times, and their summary.
+/// z-scores of the measured against the predicted curve, interpolated at the measured times, and their
+/// summary.
 ///
-/// Where the standard error is 0 the two must agree to a relative 1e-9 (they share the start), else the comparison is refused.
+/// Where the standard error is 0 the two must agree to a relative 1e-9 (they share the start), else the
+/// comparison is refused.
 pub fn compare(measured: Measured<'_>, predicted: Predicted<'_>) -> Result<Comparison, AnalysisError> {
     let theory = theory_at(measured, predicted)?;
     let mut z = Vec::with_capacity(theory.len());
@@ -74,7 +86,8 @@ pub fn compare(measured: Measured<'_>, predicted: Predicted<'_>) -> Result<Compa
             z.push(0.0);
             continue;
         }
-        let score = (mean - expected) / error;
+        let t = (mean - expected) / error;
+        let score = measured.counts.get(index).map_or(t, |&runs| normal_score(t, runs));
         compared += 1;
         if score.abs() > largest {
             (largest, largest_at) = (score.abs(), time);
@@ -126,13 +139,15 @@ pub fn deviation(measured: Measured<'_>, predicted: Predicted<'_>) -> Result<Dev
 pub struct DeviationLaw {
     /// The fit.
     pub fit: PowerLaw,
-    /// (exponent + 1/2) / error: distance, in standard errors, from the d^{−1/2} of the fluctuations of one run.
+    /// (exponent + 1/2) / error: distance, in standard errors, from the d^{−1/2} of the fluctuations of one
+    /// run.
     pub z_from_half: f64,
     /// (exponent + 1) / error: distance, in standard errors, from the 1/d of the mean.
     pub z_from_one: f64,
 }
 
-/// Fit of deviations measured at several dimensions. A deviation of zero has no logarithm and is refused with its position.
+/// Fit of deviations measured at several dimensions. A deviation of zero has no logarithm and is refused with
+/// its position.
 pub fn deviation_law(
     dimensions: &[f64],
     deviations: &[f64],
@@ -150,6 +165,19 @@ pub fn deviation_law(
     Ok(DeviationLaw { fit, z_from_half: distance(-0.5), z_from_one: distance(-1.0) })
 }
 
+/// The normal score as improbable as t of Student's law with runs − 1 degrees of freedom.
+fn normal_score(t: f64, runs: usize) -> f64 {
+    let degrees = (runs - 1) as f64;
+    let tail = student_two_sided_tail(t, degrees);
+    let size = if tail > f64::MIN_POSITIVE {
+        -normal_quantile(0.5 * tail)
+    } else {
+        // Beyond the range of the tail, z > 37: Wallace's approximation, Ann. Math. Stat. 30, 1124 (1959).
+        (degrees * (t * t / degrees).ln_1p()).sqrt() * (8.0 * degrees + 1.0) / (8.0 * degrees + 3.0)
+    };
+    size.copysign(t)
+}
+
 /// Checks the measured curve and evaluates the predicted one at its times.
 fn theory_at(measured: Measured<'_>, predicted: Predicted<'_>) -> Result<Vec<f64>, AnalysisError> {
     check_curve(measured.times, measured.means)?;
@@ -158,6 +186,12 @@ fn theory_at(measured: Measured<'_>, predicted: Predicted<'_>) -> Result<Vec<f64
     if let Some(&value) = measured.standard_errors.iter().find(|&&e| e < 0.0) {
         let requirement = "it cannot be negative";
         return Err(AnalysisError::BadParameter { what: "a standard error", value, requirement });
+    }
+    if !measured.counts.is_empty() {
+        check_length("counts", measured.times.len(), measured.counts.len())?;
+        if let Some(&runs) = measured.counts.iter().find(|&&runs| runs < 2) {
+            return Err(AnalysisError::TooFewRuns { what: "a standard error", runs, needed: 2 });
+        }
     }
     interpolate(predicted.times, predicted.values, measured.times, predicted.axes)
 }
@@ -181,6 +215,7 @@ mod tests {
             times: &times,
             means: &[1.0, 2.5, 2.8, 4.4, 4.5],
             standard_errors: &[0.0, 0.5, 0.1, 0.1, 1.0],
+            counts: &[],
         };
         // Theory 1 + t on a coarser grid: z = -, 1, −2… in order (0.5/0.5, −0.2/0.1, 0.4/0.1, −0.5).
         let got = compare(measured, predicted(&[0.0, 4.0], &[1.0, 5.0])).expect("compare");
@@ -197,7 +232,8 @@ mod tests {
 
     #[test]
     fn a_different_start_and_a_theory_that_ends_early_are_refused() {
-        let measured = Measured { times: &[0.0, 1.0], means: &[1.0, 2.0], standard_errors: &[0.0, 0.1] };
+        let measured =
+            Measured { times: &[0.0, 1.0], means: &[1.0, 2.0], standard_errors: &[0.0, 0.1], counts: &[] };
         let start = compare(measured, predicted(&[0.0, 1.0], &[1.1, 2.0]));
         assert_eq!(start, Err(AnalysisError::NoSpread { time: 0.0, mean: 1.0, theory: 1.1 }));
         let short = compare(measured, predicted(&[0.0, 0.5], &[1.0, 1.5]));
@@ -212,35 +248,54 @@ mod tests {
     }
 
     #[test]
-    fn agreement_gives_the_advertised_fractions_and_uniform_p_values() {
-        // Independent times, 200 runs each, so Student's t is normal to 1 %; 40 times, 300 repeats.
+    fn agreement_gives_the_advertised_fractions_and_uniform_p_values_even_with_five_runs() {
+        // Independent times, 5 runs each; 40 times, 500 repeats.
         let mut noise = test_noise::Noise::new(17);
         let times: Vec<f64> = (0..40).map(f64::from).collect();
         let zeros = vec![0.0; 40];
         let (mut beyond_two, mut square, mut small_p, mut small_bound) = (0.0, 0.0, 0, 0);
-        let repeats = 300;
+        let repeats = 500;
         for _ in 0..repeats {
-            let runs: Vec<Vec<f64>> = (0..200).map(|_| (0..40).map(|_| noise.normal()).collect()).collect();
+            let runs: Vec<Vec<f64>> = (0..5).map(|_| (0..40).map(|_| noise.normal()).collect()).collect();
             let mean = average(&times, &runs, 2).expect("average");
-            let measured =
-                Measured { times: &times, means: &mean.means, standard_errors: &mean.standard_errors };
-            let got = compare(measured, predicted(&times, &zeros)).expect("compare");
+            let got = compare(mean.measured(&times), predicted(&times, &zeros)).expect("compare");
             beyond_two += got.beyond_two / f64::from(repeats);
             square += got.rms.powi(2) / f64::from(repeats);
             small_p += i32::from(got.p_value_if_independent < 0.1);
             small_bound += i32::from(got.p_value_bound < 0.1);
         }
-        // Binomial over 12000 scores: 0.19 %; χ²: √(2/12000) = 1.3 %, and t inflates z² by 199/197 = 1 %.
-        assert!((beyond_two - 0.0469).abs() < 4.0 * 0.0019, "{beyond_two}");
-        assert!((square - 199.0 / 197.0).abs() < 4.0 * 0.013, "{square}");
-        // 10 % of 300, binomial error 5.2, for the p-value; no more than that for the bound.
-        assert!((small_p - 30).abs() < 21 && small_bound < 30 + 21, "{small_p} {small_bound}");
+        // Binomial over 20000 scores: 0.15 %; χ²: √(2/20000) = 1 %.
+        assert!((beyond_two - 0.0455).abs() < 4.0 * 0.0015, "{beyond_two}");
+        assert!((square - 1.0).abs() < 4.0 * 0.01, "{square}");
+        // 10 % of 500, binomial error 6.7, for the p-value; 1 − e^{−0.1} = 9.5 % for the bound at independent
+        // times.
+        assert!((small_p - 50).abs() < 27 && (small_bound - 48).abs() < 27, "{small_p} {small_bound}");
+    }
+
+    #[test]
+    fn the_normal_score_is_as_improbable_as_t_and_tends_to_it_with_many_runs() {
+        for (t, runs) in [(0.3, 2), (-2.5, 5), (12.0, 10), (4.0, 400)] {
+            let score = normal_score(t, runs);
+            let (normal, student) =
+                (normal_two_sided_tail(score), student_two_sided_tail(t, (runs - 1) as f64));
+            assert!((normal / student - 1.0).abs() < 1e-12 && score.signum() == t.signum(), "{t} {runs}");
+            assert!(score.abs() < t.abs());
+        }
+        assert!((normal_score(3.0, 1_000_000) - 3.0).abs() < 1e-4);
+        // Where the tail underflows the approximation takes over: compare just before, z = 37.
+        let (runs, degrees) = (5000, 4999.0_f64);
+        let wallace = |t: f64| {
+            (degrees * (t * t / degrees).ln_1p()).sqrt() * (8.0 * degrees + 1.0) / (8.0 * degrees + 3.0)
+        };
+        assert!((normal_score(39.0, runs) - wallace(39.0)).abs() < 1e-3);
+        assert!(normal_score(60.0, runs) > 50.0 && normal_score(60.0, runs) < 60.0);
     }
 
     #[test]
     fn the_deviation_splits_into_noise_and_systematic_part() {
         let times = [0.0, 1.0];
-        let measured = Measured { times: &times, means: &[1.5, 0.5], standard_errors: &[0.3, 0.3] };
+        let measured =
+            Measured { times: &times, means: &[1.5, 0.5], standard_errors: &[0.3, 0.3], counts: &[] };
         let got = deviation(measured, predicted(&times, &[1.0, 1.0])).expect("deviation");
         assert!((got.rms - 0.5).abs() < 1e-15 && (got.noise - 0.3).abs() < 1e-15);
         assert!((got.systematic - 0.4).abs() < 1e-15);
@@ -271,8 +326,8 @@ mod tests {
             let (means, errors, theory) = (column(&|r| r.0), column(&|r| r.1), column(&|r| r.2));
             let scaled = |v: &[f64]| v.iter().map(|x| unit * x).collect::<Vec<f64>>();
             let (means2, errors2, theory2) = (scaled(&means), scaled(&errors), scaled(&theory));
-            let a = compare(Measured { times: &times, means: &means, standard_errors: &errors }, predicted(&times, &theory));
-            let b = compare(Measured { times: &times, means: &means2, standard_errors: &errors2 }, predicted(&times, &theory2));
+            let a = compare(Measured { times: &times, means: &means, standard_errors: &errors, counts: &[] }, predicted(&times, &theory));
+            let b = compare(Measured { times: &times, means: &means2, standard_errors: &errors2, counts: &[] }, predicted(&times, &theory2));
             let (a, b) = (a.expect("compare"), b.expect("compare"));
             prop_assert!((a.chi2 - b.chi2).abs() < 1e-11 * (1.0 + a.chi2));
             prop_assert!((a.largest - b.largest).abs() < 1e-11 * (1.0 + a.largest));

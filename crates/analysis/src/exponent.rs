@@ -6,8 +6,9 @@ use didact_math::fits::{Line, Noise, PowerLaw, power_law, straight_line};
 
 /// Exponent of values ~ time^exponent from the samples with window.0 ≤ time ≤ window.1.
 ///
-/// With [`Noise::Estimated`] the error takes the residuals for independent. Along one run they are not, and the error is too
-/// small: for runs use [`exponent_over_runs`], for a mean over runs the errors of [`Noise::Known`] share that correlation too.
+/// With [`Noise::Estimated`] the error takes the residuals for independent. Along one run they are not, and
+/// the error is too small: for runs use [`exponent_over_runs`], for a mean over runs the errors of
+/// [`Noise::Known`] share that correlation too.
 pub fn fit_exponent(
     times: &[f64],
     values: &[f64],
@@ -43,8 +44,9 @@ pub struct LocalExponent {
     pub standard_error: f64,
 }
 
-/// Slope of ln value against ln time about every sample that has `neighbours` (one or more) samples on both sides: a least-squares line
-/// through the 2·neighbours + 1 of them. More neighbours, less noise, less resolution.
+/// Slope of ln value against ln time about every sample that has `neighbours` (one or more) samples on both
+/// sides: a least-squares line through the 2·neighbours + 1 of them. More neighbours, less noise, less
+/// resolution.
 pub fn local_exponents(
     times: &[f64],
     values: &[f64],
@@ -71,7 +73,8 @@ pub fn local_exponents(
     (0..=times.len() - width).map(local).collect()
 }
 
-/// The law  y = a + b ln x,  for example an escape time against the dimension: intercept a, slope b, with errors.
+/// The law  y = a + b ln x,  for example an escape time against the dimension: intercept a, slope b, with
+/// errors.
 ///
 /// The value at x is `line.at(x.ln())`.
 pub fn logarithmic_law(x: &[f64], y: &[f64], noise: Noise<'_>) -> Result<Line, AnalysisError> {
@@ -171,7 +174,8 @@ mod tests {
         assert_eq!((local.len(), local[0].time), (394, times[3]));
         for slope in &local {
             let exact = -0.5 - slope.time / (1.0 + slope.time);
-            // Cubic term of ln(1 + e^x): |f'''| ≤ 1/(6√3) < 0.1; a window of half-width w = 3 · 0.046 errs by below w² f'''/6.
+            // Cubic term of ln(1 + e^x): |f'''| ≤ 1/(6√3) < 0.1; a window of half-width w = 3 · 0.046 errs by
+            // below w² f'''/6.
             assert!((slope.exponent - exact).abs() < 0.14f64.powi(2) * 0.1 / 6.0, "{slope:?} {exact}");
         }
         assert!(

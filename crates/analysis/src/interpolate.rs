@@ -1,4 +1,5 @@
-//! Curves between their samples: linear or logarithmic interpolation, which never overshoots, and common grids.
+//! Curves between their samples: linear or logarithmic interpolation, which never overshoots, and common
+//! grids.
 
 use crate::error::{AnalysisError, check_curve, check_runs, check_times};
 
@@ -44,8 +45,8 @@ impl Scale {
     }
 }
 
-/// Scales of both coordinates. A curve is a straight line between two samples when drawn on these axes, so a power law is exact on
-/// [`Axes::LOG_LOG`] and an exponential on [`Axes::LOG_VALUE`].
+/// Scales of both coordinates. A curve is a straight line between two samples when drawn on these axes, so a
+/// power law is exact on [`Axes::LOG_LOG`] and an exponential on [`Axes::LOG_VALUE`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Axes {
     /// Scale of time.
@@ -65,7 +66,8 @@ impl Axes {
     pub const LOG_LOG: Self = Self { time: Scale::Log, value: Scale::Log };
 }
 
-/// The curve at the times `at` (in any order). A time outside the curve is refused: there is no extrapolation.
+/// The curve at the times `at` (in any order). A time outside the curve is refused: there is no
+/// extrapolation.
 pub fn interpolate(times: &[f64], values: &[f64], at: &[f64], axes: Axes) -> Result<Vec<f64>, AnalysisError> {
     check_curve(times, values)?;
     at.iter().map(|&time| value_at(times, values, time, axes)).collect()
@@ -151,8 +153,9 @@ mod tests {
 
     #[test]
     fn each_law_is_exact_on_its_own_axes() {
+        type Law = fn(f64) -> f64;
         let times = [0.5, 1.0, 4.0, 9.0];
-        let laws: [(fn(f64) -> f64, Axes); 4] = [
+        let laws: [(Law, Axes); 4] = [
             (|t| 3.0 - 2.0 * t, Axes::LINEAR),
             (|t| 2.0 * (-0.7 * t).exp(), Axes::LOG_VALUE),
             (|t| 5.0 - t.ln(), Axes::LOG_TIME),

@@ -1,8 +1,9 @@
 //! What the curves say: escape times, plateaus, exponents, and whether theory and simulation agree.
 //!
-//! Pure functions of plain slices. A curve is `times: &[f64]` with `values: &[f64]`; an ensemble is `times` with
-//! `runs: &[Vec<f64>]`, where a run that stopped early is simply shorter and covers the first times. Every answer carries
-//! its error; a run that never escaped is censored, not dropped; "there is no plateau" is an answer, not a failure.
+//! Pure functions of plain slices. A curve is `times: &[f64]` with `values: &[f64]`; an ensemble is `times`
+//! with `runs: &[Vec<f64>]`, where a run that stopped early is simply shorter and covers the first times.
+//! Every answer carries its error; a run that never escaped is censored, not dropped; "there is no plateau"
+//! is an answer, not a failure.
 //!
 //! ```
 //! use didact_analysis::{passage, survival, Level};

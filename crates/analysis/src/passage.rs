@@ -94,8 +94,8 @@ impl Passage {
 
 /// First passage of one curve.
 ///
-/// The sampled curve decides: an excursion between two samples is not seen, which biases the passage of a noisy curve late by up
-/// to the sampling interval.
+/// The sampled curve decides: an excursion between two samples is not seen, which biases the passage of a
+/// noisy curve late by up to the sampling interval.
 pub fn first_passage(times: &[f64], values: &[f64], level: Level) -> Result<Passage, AnalysisError> {
     check_curve(times, values)?;
     check_level(level)?;

@@ -1,19 +1,22 @@
 //! Plateaus of a positive curve, such as the loss before the escape.
 //!
-//! **Definition.** Let y = ln value and x = time or ln time. The curve is *flat* at x when over a window of width `span` about x its
-//! local slope, carried on over the span, changes the value by no more than the relative `tolerance`:
+//! **Definition.** Let y = ln value and x = time or ln time. The curve is *flat* at x when over a window of
+//! width `span` about x its local slope, carried on over the span, changes the value by no more than the
+//! relative `tolerance`:
 //!
 //!   |slope(x)| · span ≤ ln(1 + tolerance),   slope = (median y right − median y left) / (median x right − median x left)
 //!
-//! over the samples in the two halves of the window (exact for a straight line; at the ends of the curve the window is moved inside).
-//! A *plateau* is a stretch of flat samples at least `span` long. Flat stretches less than a span apart, with heights equal to
-//! the tolerance, are one: noise interrupts a plateau. Its height is the median value. Last, it is extended over the neighbouring samples that
-//! stay within the tolerance of its height, because next to a jump the window gives up a quarter of a span too early.
+//! over the samples in the two halves of the window (exact for a straight line; at the ends of the curve the
+//! window is moved inside). A *plateau* is a stretch of flat samples at least `span` long. Flat stretches
+//! less than a span apart, with heights equal to the tolerance, are one: noise interrupts a plateau. Its
+//! height is the median value. Last, it is extended over the neighbouring samples that stay within the
+//! tolerance of its height, because next to a jump the window gives up a quarter of a span too early.
 //!
-//! What follows from it: a power law t^{−a} in log time is a plateau everywhere (a · span ≤ ln(1 + tolerance)) or nowhere, never a
-//! staircase of small ones; rescaling the values rescales the heights only; a single wild sample changes nothing. Independent relative noise
-//! σ on n samples per span adds about 5σ/√n to the change over a span, so the tolerance should be at least twice that. The flat end
-//! of a converged curve is a plateau too. A stretch with an empty half window is not judged flat.
+//! What follows from it: a power law t^{−a} in log time is a plateau everywhere (a · span ≤ ln(1 +
+//! tolerance)) or nowhere, never a staircase of small ones; rescaling the values rescales the heights only; a
+//! single wild sample does not break it. Independent relative noise σ on n samples per span adds about 5σ/√n
+//! to the change over a span, so the tolerance should be at least twice that. The flat end of a converged
+//! curve is a plateau too. A stretch with an empty half window is not judged flat.
 
 use crate::error::{AnalysisError, check_curve};
 use crate::interpolate::Scale;
@@ -24,7 +27,8 @@ use crate::statistics::median;
 pub struct Criterion {
     /// Whether lengths are measured in time or in ln time.
     pub time: Scale,
-    /// Width of the window and least length of a plateau: in units of time, or of ln time (ln 2 is a doubling).
+    /// Width of the window and least length of a plateau: in units of time, or of ln time (ln 2 is a
+    /// doubling).
     pub span: f64,
     /// Relative change over one span that still counts as flat.
     pub tolerance: f64,
@@ -204,7 +208,8 @@ mod tests {
         let found = plateaus(&times, &values, Criterion::log_time()).expect("plateaus");
         assert_eq!(found.len(), 2, "{found:?}");
         assert!((found[0].height / 0.3 - 1.0).abs() < 0.002 && (found[1].height / 0.001 - 1.0).abs() < 0.1);
-        // The ends are where the curve is 5 % off 0.3: 0.7 e^{−5t} = 0.015, and 0.299/(1 + (200/t)^6) = 0.015; grid ratio 1.023.
+        // The ends are where the curve is 5 % off 0.3: 0.7 e^{−5t} = 0.015, and 0.299/(1 + (200/t)^6) =
+        // 0.015; grid ratio 1.023.
         let start = (0.7f64 / 0.015).ln() / 5.0;
         let end = 200.0 / (0.299f64 / 0.015 - 1.0).powf(1.0 / 6.0);
         assert!((found[0].start / start).ln().abs() < 0.04, "{} {start}", found[0].start);
@@ -216,7 +221,8 @@ mod tests {
 
     #[test]
     fn noise_and_wild_samples_do_not_break_a_plateau() {
-        // 3 % noise on 30 samples per doubling: 5σ/√n = 2.7 % of the tolerance of 8 %, and every 40th sample doubled.
+        // 3 % noise on 30 samples per doubling: 5σ/√n = 2.7 % of the tolerance of 8 %, and every 40th sample
+        // doubled.
         let criterion = Criterion { tolerance: 0.08, ..Criterion::log_time() };
         let mut noise = Noise::new(9);
         let times = log_grid();

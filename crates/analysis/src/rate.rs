@@ -10,9 +10,9 @@ use didact_math::fits::{Noise, straight_line};
 pub enum Window {
     /// From the first to the second time, both included.
     Times(f64, f64),
-    /// While the amplitude A = |value − reference| grows from `above_start` · A(first) to `below_end` · A(last): late enough for the
-    /// growing mode to dominate, early enough for it not to saturate. From the last sample below the lower bound (excluded)
-    /// before the upper one is first passed (excluded).
+    /// While the amplitude A = |value − reference| grows from `above_start` · A(first) to `below_end` ·
+    /// A(last): late enough for the growing mode to dominate, early enough for it not to saturate. From the
+    /// last sample below the lower bound (excluded) before the upper one is first passed (excluded).
     Growth {
         /// Lower bound in units of the first amplitude.
         above_start: f64,
@@ -48,7 +48,8 @@ pub struct Rate {
 /// Slope of ln|value − reference| on the window.
 ///
 /// With [`Noise::Estimated`] the error takes the residuals for independent; along one run they are not, and
-/// [`rate_over_runs`] gives the error over seeds. Known standard errors σ of the values become σ/A of ln A, to first order.
+/// [`rate_over_runs`] gives the error over seeds. Known standard errors σ of the values become σ/A of ln A,
+/// to first order.
 pub fn fit_rate(
     times: &[f64],
     values: &[f64],
@@ -104,7 +105,8 @@ pub fn fit_rate(
 
 /// Rate of each run on its own window, and their mean with the standard error over the seeds.
 ///
-/// A run without growth is refused, naming it: whether to leave it out is a decision, and leaving out the slow ones biases the rate.
+/// A run without growth is refused, naming it: whether to leave it out is a decision, and leaving out the
+/// slow ones biases the rate.
 pub fn rate_over_runs(
     times: &[f64],
     runs: &[Vec<f64>],
@@ -183,7 +185,8 @@ mod tests {
 
     #[test]
     fn the_window_keeps_saturation_out() {
-        // ln(g/(1+g)) has slope λ/(1+g): below 0.3 of the end 1/(1+g) > 0.7, and only the last tenth of the window is so late.
+        // ln(g/(1+g)) has slope λ/(1+g): below 0.3 of the end 1/(1+g) > 0.7, and only the last tenth of the
+        // window is so late.
         let times: Vec<f64> = (0..600).map(|i| 0.1 * f64::from(i)).collect();
         let values = escape(&times, 1e-8, 0.5);
         let whole = fit_rate(&times, &values, Noise::Estimated, 0.9, Window::Times(0.0, 60.0)).expect("fit");
@@ -191,33 +194,38 @@ mod tests {
         let early = Window::Growth { above_start: 2.0, below_end: 0.01 };
         let early = fit_rate(&times, &values, Noise::Estimated, 0.9, early).expect("fit");
         assert!((whole.rate - 0.5).abs() > 0.1, "{whole:?}");
-        assert!((escape.rate - 0.5).abs() < 0.02 * 0.5, "{escape:?}");
-        assert!((early.rate - 0.5).abs() < 0.002 * 0.5, "{early:?}");
+        assert!((escape.rate - 0.5).abs() < 0.01 * 0.5, "{escape:?}");
+        assert!((early.rate - 0.5).abs() < 0.001 * 0.5, "{early:?}");
     }
 
     #[test]
-    fn the_rate_over_seeds_covers_the_truth_and_a_run_without_growth_is_named() {
-        // Random starts (as from a random initial overlap) and 2 % amplitude noise; the window below 0.01 has a bias below 0.2 %.
-        let times: Vec<f64> = (0..300).map(|i| 0.2 * f64::from(i)).collect();
-        let window = Window::Growth { above_start: 2.0, below_end: 0.01 };
+    fn the_rate_over_seeds_covers_the_truth_as_often_as_it_should() {
+        // Rates 0.5 ± 0.02 over seeds, 2 % noise on the amplitudes: the error of one fit, 2e-4, says nothing
+        // of the spread.
+        let times: Vec<f64> = (0..60).map(|i| 0.5 * f64::from(i)).collect();
         let mut noise = test_noise::Noise::new(8);
-        let mut beyond_two = 0;
-        for _ in 0..200 {
+        let repeats = 1000;
+        let mut outside = 0;
+        for _ in 0..repeats {
             let runs: Vec<Vec<f64>> = (0..16)
                 .map(|_| {
-                    let start = 1e-8 * (1.0 + noise.normal().abs());
-                    let clean = escape(&times, start, 0.5);
-                    clean.iter().map(|v| 0.9 - (0.9 - v) * (0.02 * noise.normal()).exp()).collect()
+                    let rate = 0.5 + 0.02 * noise.normal();
+                    let grown = |t: &f64| 1e-8 * (rate * t + 0.02 * noise.normal()).exp();
+                    times.iter().map(grown).map(|a| -a).collect()
                 })
                 .collect();
-            let fit = rate_over_runs(&times, &runs, 0.9, window).expect("fit");
-            let deviation = (fit.average.mean - 0.5).abs() - 0.001;
-            beyond_two += usize::from(deviation > 2.13 * fit.average.standard_error);
+            let average = rate_over_runs(&times, &runs, 0.0, Window::ESCAPE).expect("fit").average;
+            outside += i32::from((average.mean - 0.5).abs() > 2.1314 * average.standard_error);
         }
-        // Student's t with 15 degrees of freedom: 5 % beyond 2.13, so 10 ± 3.1 of 200 at most.
-        assert!(beyond_two <= 10 + 4 * 3, "{beyond_two}");
+        // Student's t with 15 degrees of freedom: 5 % beyond 2.1314, so 50 ± 6.9.
+        assert!((outside - 50).abs() < 28, "{outside}");
+    }
+
+    #[test]
+    fn a_run_without_growth_is_named() {
+        let times: Vec<f64> = (0..300).map(|i| 0.2 * f64::from(i)).collect();
         let runs = [escape(&times, 1e-8, 0.5), vec![0.8; 300]];
-        let error = rate_over_runs(&times, &runs, 0.9, window).expect_err("flat");
+        let error = rate_over_runs(&times, &runs, 0.9, Window::ESCAPE).expect_err("flat");
         assert!(
             matches!(error, AnalysisError::InRun { run: 1, .. }) && error.to_string().contains("no growth")
         );

@@ -1,5 +1,7 @@
-//! An ensemble of runs as one curve: the mean over runs at each time, its standard error, and curves aligned at their escape.
+//! An ensemble of runs as one curve: the mean over runs at each time, its standard error, and curves aligned
+//! at their escape.
 
+use crate::compare::Measured;
 use crate::error::{AnalysisError, check_runs, check_times};
 use crate::interpolate::{Axes, interpolate};
 use crate::passage::Passage;
@@ -16,6 +18,14 @@ pub struct Average {
     pub counts: Vec<usize>,
 }
 
+impl Average {
+    /// The mean as a measured curve on the times it was taken on, ready to be compared with a prediction.
+    pub fn measured<'a>(&'a self, times: &'a [f64]) -> Measured<'a> {
+        let times = &times[..self.means.len().min(times.len())];
+        Measured { times, means: &self.means, standard_errors: &self.standard_errors, counts: &self.counts }
+    }
+}
+
 /// A number measured on each run by itself, so that its error comes from the scatter over independent seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OverRuns {
@@ -27,8 +37,8 @@ pub struct OverRuns {
 
 /// Mean over runs with standard error, as long as at least `at_least` runs (two or more) reach the time.
 ///
-/// Where runs stop *because of* their value (an escape), the mean over those still running is the mean of the late ones; give
-/// `at_least = runs.len()` to stop at the first run that ends.
+/// Where runs stop *because of* their value (an escape), the mean over those still running is the mean of the
+/// late ones; give `at_least = runs.len()` to stop at the first run that ends.
 pub fn average(times: &[f64], runs: &[Vec<f64>], at_least: usize) -> Result<Average, AnalysisError> {
     check_runs(times, runs)?;
     let at_least = at_least.max(2);
@@ -53,10 +63,12 @@ pub fn average(times: &[f64], runs: &[Vec<f64>], at_least: usize) -> Result<Aver
     Ok(result)
 }
 
-/// Mean over runs of the curves moved so that each passes its level at time zero, on the `offsets` from there.
+/// Mean over runs of the curves moved so that each passes its level at time zero, on the `offsets` from
+/// there.
 ///
-/// The plain mean smears a sharp drop that comes at a different time in each run; this one keeps its shape. Runs whose passage is
-/// censored have no place on the common clock and are left out; every other run must cover all the offsets.
+/// The plain mean smears a sharp drop that comes at a different time in each run; this one keeps its shape.
+/// Runs whose passage is censored have no place on the common clock and are left out; every other run must
+/// cover all the offsets.
 pub fn average_about_passage(
     times: &[f64],
     runs: &[Vec<f64>],

@@ -53,8 +53,8 @@ pub fn median(sample: &[f64]) -> f64 {
     quantile_of_sorted(&sorted, 0.5)
 }
 
-/// Quantile of a sorted sample, linear between order statistics: position p (n − 1) counted from zero (type 7 of Hyndman & Fan,
-/// Am. Stat. 50, 361 (1996)); NaN for an empty one.
+/// Quantile of a sorted sample, linear between order statistics: position p (n − 1) counted from zero (type 7
+/// of Hyndman & Fan, Am. Stat. 50, 361 (1996)); NaN for an empty one.
 pub fn quantile_of_sorted(sorted: &[f64], probability: f64) -> f64 {
     if sorted.is_empty() {
         return f64::NAN;
@@ -77,8 +77,8 @@ pub fn normal_half_width(confidence: f64) -> Result<f64, AnalysisError> {
 ///
 ///   (p̂ + z²/2n ± z √(p̂(1−p̂)/n + z²/4n²)) / (1 + z²/n).
 ///
-/// It stays inside [0, 1] and keeps its coverage at p̂ = 0 and 1, where the usual ±z√(p̂(1−p̂)/n) has width zero. E. B. Wilson,
-/// JASA 22, 209 (1927); L. D. Brown, T. T. Cai, A. DasGupta, Stat. Sci. 16, 101 (2001).
+/// It stays inside [0, 1] and keeps its coverage at p̂ = 0 and 1, where the usual ±z√(p̂(1−p̂)/n) has width
+/// zero. E. B. Wilson, JASA 22, 209 (1927); L. D. Brown, T. T. Cai, A. DasGupta, Stat. Sci. 16, 101 (2001).
 pub fn wilson(successes: usize, trials: usize, confidence: f64) -> Result<Interval, AnalysisError> {
     let z = normal_half_width(confidence)?;
     if trials == 0 {
@@ -139,8 +139,8 @@ mod tests {
 
     #[test]
     fn wilson_covers_95_percent_on_average_over_the_proportion() {
-        // Exact coverage by summing the binomial law at n = 30, averaged over p = 0.05 … 0.95. Brown, Cai & DasGupta find the
-        // average within one percent of the nominal value for n ≥ 10 or so.
+        // Exact coverage by summing the binomial law at n = 30, averaged over p = 0.05 … 0.95. Brown, Cai &
+        // DasGupta find the average within one percent of the nominal value for n ≥ 10 or so.
         let n = 30;
         let intervals: Vec<Interval> = (0..=n).map(|k| wilson(k, n, 0.95).expect("wilson")).collect();
         let coverage = |p: f64| {

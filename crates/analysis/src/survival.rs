@@ -1,4 +1,5 @@
-//! Escape times over replicas when some runs never escape: Kaplan-Meier median, mean of log-times, fraction escaped.
+//! Escape times over replicas when some runs never escape: Kaplan-Meier median, mean of log-times, fraction
+//! escaped.
 
 use crate::error::AnalysisError;
 use crate::passage::Passage;
@@ -11,9 +12,11 @@ pub struct Summary {
     pub runs: usize,
     /// Runs that passed the level, those already beyond it at the start included.
     pub escaped: usize,
-    /// Runs already beyond the level at their first time; where there are any, the level or the start is suspect.
+    /// Runs already beyond the level at their first time; where there are any, the level or the start is
+    /// suspect.
     pub beyond_at_start: usize,
-    /// Wilson interval of the probability to escape while watched. Meaningful where all runs were watched equally long.
+    /// Wilson interval of the probability to escape while watched. Meaningful where all runs were watched
+    /// equally long.
     pub escape_probability: Interval,
     /// Kaplan-Meier median; None where fewer than half escape.
     pub median: Option<f64>,
@@ -21,8 +24,8 @@ pub struct Summary {
     pub median_low: Option<f64>,
     /// Upper end of the confidence interval of the median; None where these runs do not bound it.
     pub median_high: Option<f64>,
-    /// Mean of ln(time) with its standard error. None where a run is censored (the mean over the escaped ones alone would be too
-    /// early), where a time is not positive, or for a single run.
+    /// Mean of ln(time) with its standard error. None where a run is censored (the mean over the escaped ones
+    /// alone would be too early), where a time is not positive, or for a single run.
     pub log_time: Option<Mean>,
 }
 
@@ -57,8 +60,8 @@ pub struct KaplanMeier {
     pub relative_variance: Vec<f64>,
 }
 
-/// S(t) = Π_{t_i ≤ t} (1 − d_i/n_i) with d_i escapes at t_i among the n_i runs still watched just before; a run censored at t_i
-/// itself counts as watched there. E. L. Kaplan & P. Meier, JASA 53, 457 (1958).
+/// S(t) = Π_{t_i ≤ t} (1 − d_i/n_i) with d_i escapes at t_i among the n_i runs still watched just before; a
+/// run censored at t_i itself counts as watched there. E. L. Kaplan & P. Meier, JASA 53, 457 (1958).
 ///
 /// Right where the censoring does not depend on the escape to come, as for a fixed end of the simulation.
 pub fn kaplan_meier(passages: &[Passage]) -> Result<KaplanMeier, AnalysisError> {
@@ -97,8 +100,8 @@ pub fn kaplan_meier(passages: &[Passage]) -> Result<KaplanMeier, AnalysisError> 
 }
 
 impl KaplanMeier {
-    /// The first t with S(t) ≤ 1/2, and where S is exactly 1/2 up to the next escape, the middle of that stretch, so that without
-    /// censoring it is the ordinary median. None where S stays above 1/2.
+    /// The first t with S(t) ≤ 1/2, and where S is exactly 1/2 up to the next escape, the middle of that
+    /// stretch, so that without censoring it is the ordinary median. None where S stays above 1/2.
     pub fn median(&self) -> Option<f64> {
         // S is a product of ratios of integers: "exactly 1/2" up to the rounding of the product.
         let rounding = 1e-12;
@@ -114,8 +117,8 @@ impl KaplanMeier {
     ///
     ///   S^{exp(±z σ/|ln S|)},   σ² = Greenwood's relative variance.
     ///
-    /// R. Brookmeyer & J. Crowley, Biometrics 38, 29 (1982), with the transformed band of Kalbfleisch & Prentice, which keeps
-    /// its coverage at tens of runs. An end that the band does not reach is None.
+    /// R. Brookmeyer & J. Crowley, Biometrics 38, 29 (1982), with the transformed band of Kalbfleisch &
+    /// Prentice, which keeps its coverage at tens of runs. An end that the band does not reach is None.
     pub fn median_interval(&self, confidence: f64) -> Result<(Option<f64>, Option<f64>), AnalysisError> {
         let z = normal_half_width(confidence)?;
         let passes = |sign: f64| {
@@ -153,7 +156,8 @@ mod tests {
 
     #[test]
     fn the_estimate_agrees_with_the_textbook_remission_times() {
-        // The 6-MP arm of Freireich et al. (1963), the standard worked example: S = 0.857, 0.807, 0.753, 0.690, 0.627, 0.538, 0.448.
+        // The 6-MP arm of Freireich et al. (1963), the standard worked example: S = 0.857, 0.807, 0.753,
+        // 0.690, 0.627, 0.538, 0.448.
         let escaped = [6.0, 6.0, 6.0, 7.0, 10.0, 13.0, 16.0, 22.0, 23.0];
         let still = [6.0, 9.0, 10.0, 11.0, 17.0, 19.0, 20.0, 25.0, 32.0, 32.0, 34.0, 35.0];
         let passages: Vec<Passage> =
@@ -190,8 +194,9 @@ mod tests {
 
     #[test]
     fn the_interval_of_a_censored_median_covers_it_as_often_as_it_should() {
-        // Exponential escapes, 60 runs, exponential censoring at 0.4 of the rate, 4000 repeats; median ln 2. Binomial error of the
-        // coverage 0.35 %; the staircase of 60 runs moves the coverage by about one step at the ends, 1 %.
+        // Exponential escapes, 60 runs, exponential censoring at 0.4 of the rate, 4000 repeats; median ln 2.
+        // Binomial error of the coverage 0.35 %; the staircase of 60 runs moves the coverage by about one
+        // step at the ends, 1 %.
         let mut noise = Noise::new(3);
         let repeats = 4000;
         let mut covered = 0;
