@@ -10,7 +10,7 @@
 //!
 //! // Four runs on one time grid; the last one was stopped before it escaped.
 //! let times = [0.0, 1.0, 2.0, 3.0, 4.0];
-//! let runs = [vec![0.0, 0.1, 0.9, 1.0], vec![0.0, 0.3, 0.7], vec![0.1, 0.1, 0.3, 0.7, 1.0], vec![0.0, 0.1, 0.1]];
+//! let runs = [vec![0.0, 0.1, 0.9], vec![0.0, 0.3, 0.7], vec![0.1, 0.1, 0.3, 0.7], vec![0.0, 0.1, 0.1]];
 //! let passages = passage::first_passages(&times, &runs, Level::rising(0.5))?;
 //! assert_eq!(passages[1].time(), Some(1.5));
 //! let escape = survival::summarise(&passages, 0.95)?;

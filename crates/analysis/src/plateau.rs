@@ -207,7 +207,8 @@ mod tests {
         let values: Vec<f64> = times.iter().map(|&t| two_plateaus(t)).collect();
         let found = plateaus(&times, &values, Criterion::log_time()).expect("plateaus");
         assert_eq!(found.len(), 2, "{found:?}");
-        assert!((found[0].height / 0.3 - 1.0).abs() < 0.002 && (found[1].height / 0.001 - 1.0).abs() < 0.1);
+        // Where it is flat, the last approach 299 (200/t)^6 = r has 6r/(1 + r) ≤ ln 1.05/ln 2, so r ≤ 1.2 %.
+        assert!((found[0].height / 0.3 - 1.0).abs() < 0.002 && (found[1].height / 0.001 - 1.0).abs() < 0.012);
         // The ends are where the curve is 5 % off 0.3: 0.7 e^{−5t} = 0.015, and 0.299/(1 + (200/t)^6) =
         // 0.015; grid ratio 1.023.
         let start = (0.7f64 / 0.015).ln() / 5.0;
@@ -221,7 +222,7 @@ mod tests {
 
     #[test]
     fn noise_and_wild_samples_do_not_break_a_plateau() {
-        // 3 % noise on 30 samples per doubling: 5σ/√n = 2.7 % of the tolerance of 8 %, and every 40th sample
+        // 3 % noise on 30 samples per doubling: 5σ/√n = 2.7 %, against a tolerance of 8 %; every 40th sample
         // doubled.
         let criterion = Criterion { tolerance: 0.08, ..Criterion::log_time() };
         let mut noise = Noise::new(9);
@@ -304,7 +305,11 @@ mod tests {
         ) {
             let times: Vec<f64> = (0..logs.len()).map(|i| i as f64).collect();
             let mut level = 0.0;
-            let values: Vec<f64> = logs.iter().map(|l| { level += if l.abs() > 0.2 { *l } else { 0.0 }; level.exp() }).collect();
+            let mut walk = |step: f64| {
+                level += if step.abs() > 0.2 { step } else { 0.0 };
+                f64::exp(level)
+            };
+            let values: Vec<f64> = logs.iter().map(|&step| walk(step)).collect();
             let found = plateaus(&times, &values, Criterion::linear_time(span)).expect("plateaus");
             prop_assert!(found.iter().all(|p| p.length(Scale::Linear) >= span));
             prop_assert!(found.windows(2).all(|w| w[0].end < w[1].start));
