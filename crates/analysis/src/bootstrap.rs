@@ -204,6 +204,14 @@ mod tests {
     }
 
     #[test]
+    fn the_interval_leaves_half_of_the_rest_on_each_side() {
+        let mut replicates: Vec<f64> = (0..=1000).rev().map(f64::from).collect();
+        let interval = Bootstrap { confidence: 0.9, ..Bootstrap::default() }.interval(&mut replicates);
+        let Interval { low, high } = interval.expect("finite");
+        assert!((low - 50.0).abs() < 1e-9 && (high - 950.0).abs() < 1e-9, "{low} {high}");
+    }
+
+    #[test]
     fn the_percentile_interval_of_a_mean_covers_as_theory_says() {
         // n = 40 normals: the interval is v̄ ± z s √((n−1)/n)/√n, so it covers with P(|t_39| < 1.645
         // √(39/40)) = 0.8876, less about 0.002 for 400 resamples; binomial error over 1500 repeats 0.008.
