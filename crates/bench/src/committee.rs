@@ -63,8 +63,13 @@ pub(crate) fn ode() {
     let loss = |row: &Vec<f64>| {
         let q = Mat::from_fn(4, 4, |i, j| row[16 + 4 * i + j]);
         let r = Mat::from_fn(4, 4, |i, j| row[4 * i + j]);
-        let blocks = (&q, &r, &Mat::identity(4));
-        let state = Overlaps::spread(problem.rule.shape(), &problem.spectrum, blocks, vec![]).expect("overlaps");
+        let gram = Mat::from_fn(8, 8, |i, j| match (i < 4, j < 4) {
+            (true, true) => q[(i, j)],
+            (true, false) => r[(i, j - 4)],
+            (false, true) => r[(j, i - 4)],
+            (false, false) => f64::from(i == j),
+        });
+        let state = Overlaps::from_engine(problem.rule.shape(), vec![gram], vec![]);
         Loss.measure(&Snapshot::new(&state, &problem))
     };
     let errors: Vec<f64> = run.replicas[0].rows.iter().map(loss).collect();
