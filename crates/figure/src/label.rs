@@ -11,6 +11,9 @@ const PITCH: f64 = 1.25;
 const HEIGHT: f64 = 0.72;
 const DEPTH: f64 = 0.22;
 
+/// Labels may shrink by this factor before they are broken into one more line.
+const SMALLER: f64 = 0.88;
+
 /// Lines of text set centred below each other.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Block {
@@ -28,20 +31,16 @@ impl Block {
         if whole.width * size <= room {
             return Ok(Self { lines: vec![whole], size });
         }
-        let mut lines = Vec::new();
-        let mut line = String::new();
-        for word in words(label) {
-            let longer = if line.is_empty() { word.clone() } else { format!("{line} {word}") };
-            if !line.is_empty() && typesetter.set(&longer)?.width * size > room {
-                lines.push(typesetter.set(&line)?);
-                line = word;
-            } else {
-                line = longer;
+        let words = words(label);
+        for count in 1..=words.len() {
+            let lines = balanced(typesetter, &words, count)?;
+            let widest = lines.iter().fold(0.0f64, |widest, line| widest.max(line.width));
+            // A little smaller is better than one line more.
+            if SMALLER * widest * size <= room || count == words.len() {
+                return Ok(Self { lines, size: size.min(room / widest) });
             }
         }
-        lines.push(typesetter.set(&line)?);
-        let longest = lines.iter().fold(0.0f64, |longest, line| longest.max(line.width));
-        Ok(Self { lines, size: size.min(room / longest) })
+        Ok(Self { lines: vec![whole], size })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -90,6 +89,34 @@ impl Block {
     }
 }
 
+/// The words in `count` lines whose longest is as short as possible.
+fn balanced(typesetter: &Typesetter, words: &[String], count: usize) -> Result<Vec<Rc<Typeset>>> {
+    let line = |from: usize, to: usize| typesetter.set(&words[from..to].join(" "));
+    // best[n][i]: least possible width of words i.. in n lines, and where the first of them ends.
+    let mut best = vec![vec![(f64::INFINITY, words.len()); words.len() + 1]; count + 1];
+    best[0][words.len()].0 = 0.0;
+    for lines in 1..=count {
+        for from in 0..words.len() {
+            for to in from + 1..=words.len() {
+                let width = line(from, to)?.width.max(best[lines - 1][to].0);
+                if width < best[lines][from].0 {
+                    best[lines][from] = (width, to);
+                }
+            }
+        }
+    }
+    let mut from = 0;
+    (1..=count)
+        .rev()
+        .map(|lines| {
+            let to = best[lines][from].1;
+            let set = line(from, to);
+            from = to;
+            set
+        })
+        .collect()
+}
+
 /// A label at the left end of its baseline.
 pub(crate) fn text(typeset: &Rc<Typeset>, x: f64, y: f64, size: f64, upright: bool, colour: &str) -> Item {
     Item::Text(Text { typeset: Rc::clone(typeset), x, y, size, upright, colour: colour.to_owned() })
@@ -129,7 +156,7 @@ mod tests {
             let block = Block::fit(&typesetter, label, 9.0, room).unwrap();
             assert!(block.width() <= room + 1e-9, "{room}");
             assert!(room < 300.0 || block.lines.len() <= 2);
-            assert!(room < 60.0 || block.size == 9.0, "words fit at {room}, so the size stays");
+            assert!(room < 60.0 || block.size >= SMALLER * 9.0, "the words fit at {room}, so the size hardly changes");
         }
         assert!(Block::fit(&typesetter, "", 9.0, 10.0).unwrap().is_empty());
     }

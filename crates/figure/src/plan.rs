@@ -117,6 +117,9 @@ impl PanelPlan {
         if !y.label.is_empty() {
             left += y.label.height() + gap;
         }
+        if let Some(letter) = letter {
+            left = left.max(letter.width * LETTER + gap);
+        }
         let (mut right, mut bottom) = (1.0, 2.0 * gap);
         for (tick, label) in x.ticks.major.iter().zip(&x.labels) {
             let (place, half) = (x.scale.fraction(tick.value) * width, label.width * sizes.tick_label / 2.0);
@@ -127,7 +130,7 @@ impl PanelPlan {
             right = 0.0;
         }
         if !x.labels.is_empty() {
-            bottom = x_label_gap(sizes) + x.tallest() + gap / 2.0;
+            bottom = x_label_gap(sizes) + x.tallest() + gap;
         }
         let note = x.note.as_ref().map_or(0.0, |note| (note.height + note.depth) * sizes.tick_label);
         bottom += x.label.height().max(note);
@@ -138,26 +141,18 @@ impl PanelPlan {
             top = f64::max(top, place + half - height);
             bottom = bottom.max(half - place);
         }
-        // Above the frame stand, from below: the factor of the y axis or the bar's label, then letter and title.
-        let first = self.first_line();
+        // Directly above the frame stand the letter (to its left), the factor of the y axis, or a title, and (to its right)
+        // what belongs to the bar. A title gives way to the factor.
         let letter = letter.as_ref().map_or(0.0, |letter| (letter.height + letter.depth) * LETTER + gap);
         let title = if title.is_empty() { 0.0 } else { title.height() + gap };
-        top = top.max(first + letter.max(title));
+        let above_bar = bar.as_ref().map_or(0.0, |bar| bar.above(height, sizes));
+        top = top.max(letter).max(self.note_line() + title).max(above_bar);
         Margins { left, right, top, bottom }
     }
 
-    /// Height of the line of notes just above the frame.
-    pub(crate) fn first_line(&self) -> f64 {
-        let sizes = self.sizes;
-        let note = self.y.note.as_ref().map(|note| (note.height + note.depth) * sizes.tick_label);
-        let bar = self.bar.as_ref().map(|bar| {
-            let note = bar.axis.note.as_ref().map_or(0.0, |note| (note.height + note.depth) * sizes.tick_label + sizes.gap);
-            // A tick label at the top end of the bar rises above it by half its height.
-            let tick = bar.axis.tallest() / 2.0;
-            tick + note + if bar.above && !bar.axis.label.is_empty() { bar.axis.label.height() } else { 0.0 }
-        });
-        let line = note.unwrap_or(0.0).max(bar.unwrap_or(0.0));
-        if line > 0.0 { line + sizes.gap } else { 0.0 }
+    /// Height of the factor above the y axis, with its gap.
+    pub(crate) fn note_line(&self) -> f64 {
+        self.y.note.as_ref().map_or(0.0, |note| (note.height + note.depth) * self.sizes.tick_label + self.sizes.gap)
     }
 }
 
@@ -231,5 +226,26 @@ impl BarPlan {
         // The factor starts at the bar and must not pass the room on the right.
         let room = (beside + upright).max(BAR_GAP + note) + 1.0;
         Ok(Self { axis, map: map.map, above, room })
+    }
+
+    /// From the top of the bar to what stands above it: a tick label at its end rises beside wide text.
+    pub(crate) fn clearance(&self, height: f64, sizes: &Sizes) -> f64 {
+        let widest = self.axis.note.as_ref().map_or(0.0, |note| note.width * sizes.tick_label);
+        let widest = widest.max(if self.above { self.axis.label.width() } else { 0.0 });
+        if widest <= BAR_WIDTH {
+            return sizes.gap;
+        }
+        let tops = self.axis.ticks.major.iter().zip(&self.axis.labels).map(|(tick, label)| {
+            let half = (label.height + label.depth) * sizes.tick_label / 2.0;
+            self.axis.scale.fraction(tick.value) * height + half - height
+        });
+        sizes.gap + tops.fold(0.0, f64::max)
+    }
+
+    /// Room that label and factor need above the bar.
+    fn above(&self, height: f64, sizes: &Sizes) -> f64 {
+        let note = self.axis.note.as_ref().map_or(0.0, |note| (note.height + note.depth) * sizes.tick_label + sizes.gap);
+        let label = if self.above { self.axis.label.height() } else { 0.0 };
+        if note + label > 0.0 { self.clearance(height, sizes) + note + label } else { 0.0 }
     }
 }

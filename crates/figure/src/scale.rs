@@ -55,117 +55,145 @@ impl View {
 
 /// Settles both ranges of a panel: as given, or from the data.
 pub(crate) fn scales(panel: &Panel, name: &str) -> Result<[Scale; 2]> {
-    let mut extents = [Extent::default(), Extent::default()];
+    let mut extents = Extents { x: Extent::new(&panel.x), y: Extent::new(&panel.y) };
     for layer in &panel.layers {
-        extend(&mut extents, layer, [panel.x.scale, panel.y.scale]);
+        extents.add(layer);
     }
-    let [x, y] = extents;
+    // Points make markers reach the frame; everything else may touch it.
+    extents.x.tight |= !panel.layers.iter().any(|layer| matches!(layer, Layer::Markers(_)));
+    let Extents { x, y } = extents;
+    if x.alone && !y.alone {
+        // All points were left out for their y: blame that axis.
+        settle(&panel.y, &y, name, "y")?;
+    }
     Ok([settle(&panel.x, &x, name, "x")?, settle(&panel.y, &y, name, "y")?])
 }
 
 /// Range of the colours of a heat map.
 pub(crate) fn colour_scale(values: impl Iterator<Item = f64>, range: Option<[f64; 2]>, symmetric: bool, name: &str) -> Result<Scale> {
-    let mut extent = Extent::default();
-    values.for_each(|value| extent.add(value, ScaleKind::Linear));
+    let axis = Axis { range, ..Axis::default() };
+    let mut extent = Extent { tight: true, ..Extent::new(&axis) };
+    values.for_each(|value| extent.add(value));
     if symmetric {
-        extent.add(-extent.high, ScaleKind::Linear);
-        extent.add(-extent.low, ScaleKind::Linear);
+        let reach = extent.high.abs().max(extent.low.abs());
+        extent.add(-reach);
+        extent.add(reach);
     }
-    extent.tight = true;
-    settle(&Axis { range, ..Axis::default() }, &extent, name, "colour")
+    settle(&axis, &extent, name, "colour")
 }
 
 /// What the data of a panel ask of one axis.
 struct Extent {
+    kind: ScaleKind,
+    /// The range if it is given.
+    given: Option<[f64; 2]>,
     low: f64,
     high: f64,
     /// Largest finite value, positive or not.
     largest: f64,
+    /// Whether some value has a place on the axis, whatever the other coordinate.
+    alone: bool,
     /// No margin around the data.
     tight: bool,
     /// The axis starts at zero if the data allow it.
     from_zero: bool,
 }
 
-impl Default for Extent {
-    fn default() -> Self {
-        Self { low: f64::INFINITY, high: f64::NEG_INFINITY, largest: f64::NEG_INFINITY, tight: false, from_zero: false }
-    }
-}
-
 impl Extent {
-    fn add(&mut self, value: f64, kind: ScaleKind) {
+    fn new(axis: &Axis) -> Self {
+        let (low, high) = (f64::INFINITY, f64::NEG_INFINITY);
+        Self { kind: axis.scale, given: axis.range, low, high, largest: high, alone: false, tight: false, from_zero: false }
+    }
+
+    /// Whether the value has a place on the axis.
+    fn shows(&mut self, value: f64) -> bool {
         if value.is_finite() {
             self.largest = self.largest.max(value);
-            if kind == ScaleKind::Linear || value > 0.0 {
-                self.low = self.low.min(value);
-                self.high = self.high.max(value);
-            }
+        }
+        let shown = value.is_finite() && (self.kind == ScaleKind::Linear || value > 0.0);
+        self.alone |= shown;
+        shown
+    }
+
+    fn add(&mut self, value: f64) {
+        if self.shows(value) {
+            self.low = self.low.min(value);
+            self.high = self.high.max(value);
         }
     }
 }
 
-fn extend(extents: &mut [Extent; 2], layer: &Layer, [x_kind, y_kind]: [ScaleKind; 2]) {
-    let [across, up] = extents;
-    // A point counts only if both coordinates have a place on the axes.
-    let shown = |value: f64, kind| value.is_finite() && (kind == ScaleKind::Linear || value > 0.0);
-    let mut point = |x: f64, y: f64| {
-        if shown(x, x_kind) || !shown(y, y_kind) {
-            up.add(y, y_kind);
-        }
-        if shown(y, y_kind) || !shown(x, x_kind) {
-            across.add(x, x_kind);
-        }
-    };
-    match layer {
-        Layer::Line(layer) => layer.x.iter().zip(layer.y.iter()).for_each(|(&x, &y)| point(x, y)),
-        Layer::Density(layer) => {
-            layer.x.iter().zip(layer.y.iter()).for_each(|(&x, &y)| point(x, y));
-            up.from_zero = true;
-        }
-        Layer::Band(layer) => {
-            for edge in [&layer.lower, &layer.upper] {
-                layer.x.iter().zip(edge.iter()).for_each(|(&x, &y)| point(x, y));
+struct Extents {
+    x: Extent,
+    y: Extent,
+}
+
+impl Extents {
+    /// A point counts only if both its coordinates have a place, and for y only if a given range of x shows it.
+    fn point(&mut self, x: f64, y: f64) {
+        let (x_shown, y_shown) = (self.x.shows(x), self.y.shows(y));
+        if x_shown && y_shown {
+            self.x.add(x);
+            if self.x.given.is_none_or(|[low, high]| (low..=high).contains(&x)) {
+                self.y.add(y);
             }
         }
-        Layer::Markers(layer) => {
-            let error = |column: &Option<crate::Column>, i: usize| {
-                column.as_ref().and_then(|column| column.get(i)).copied().filter(|error| error.is_finite()).unwrap_or(0.0)
-            };
-            for (i, (&x, &y)) in layer.x.iter().zip(layer.y.iter()).enumerate() {
-                point(x, y);
-                let (dx, dy) = (error(&layer.x_error, i), error(&layer.y_error, i));
-                for sign in [-1.0, 1.0] {
-                    point(x + sign * dx, y);
-                    point(x, y + sign * dy);
+    }
+
+    fn points(&mut self, x: &[f64], y: &[f64]) {
+        x.iter().zip(y).for_each(|(&x, &y)| self.point(x, y));
+    }
+
+    fn add(&mut self, layer: &Layer) {
+        match layer {
+            Layer::Line(layer) => self.points(&layer.x, &layer.y),
+            Layer::Density(layer) => {
+                self.points(&layer.x, &layer.y);
+                self.y.from_zero = true;
+            }
+            Layer::Band(layer) => {
+                self.points(&layer.x, &layer.lower);
+                self.points(&layer.x, &layer.upper);
+            }
+            Layer::Markers(layer) => {
+                let error = |column: &Option<crate::Column>, i: usize| {
+                    let error = column.as_ref().and_then(|column| column.get(i)).copied();
+                    error.filter(|error| error.is_finite()).unwrap_or(0.0)
+                };
+                for (i, (&x, &y)) in layer.x.iter().zip(layer.y.iter()).enumerate() {
+                    let (dx, dy) = (error(&layer.x_error, i), error(&layer.y_error, i));
+                    for (x, y) in [(x, y), (x - dx, y), (x + dx, y), (x, y - dy), (x, y + dy)] {
+                        self.point(x, y);
+                    }
                 }
             }
-        }
-        Layer::Histogram(layer) => {
-            for (edge, height) in layer.edges.windows(2).zip(layer.drawn_heights()) {
-                point(edge[0], height);
-                point(edge[1], height);
+            Layer::Histogram(layer) => {
+                for (edge, height) in layer.edges.windows(2).zip(layer.drawn_heights()) {
+                    self.point(edge[0], height);
+                    self.point(edge[1], height);
+                }
+                self.y.from_zero = true;
             }
-            up.from_zero = true;
-        }
-        Layer::HeatMap(layer) => {
-            for corner in 0..2 {
-                point(layer.x[corner], layer.y[corner]);
+            Layer::HeatMap(layer) => {
+                for corner in 0..2 {
+                    self.point(layer.x[corner], layer.y[corner]);
+                }
+                self.x.tight = true;
+                self.y.tight = true;
             }
-            across.tight = true;
-            up.tight = true;
+            Layer::Slope(layer) => {
+                for [x, y] in [layer.from, layer.end()] {
+                    self.point(x, y);
+                }
+            }
+            // A guide marks a place on axes that other data span.
+            Layer::Guide(_) => {}
         }
-        Layer::Slope(layer) => {
-            point(layer.from[0], layer.from[1]);
-            point(layer.end()[0], layer.end()[1]);
-        }
-        // A guide marks a place on axes that other data span.
-        Layer::Guide(_) => {}
     }
 }
 
-/// Margin around the data as a fraction of their span. Curves may touch the left and right side of the frame.
-const MARGIN_X: f64 = 0.02;
+/// Margin around the data as a fraction of their span.
+const MARGIN_X: f64 = 0.025;
 const MARGIN_Y: f64 = 0.06;
 
 fn settle(axis: &Axis, extent: &Extent, panel: &str, name: &'static str) -> Result<Scale> {
@@ -220,7 +248,7 @@ mod tests {
     fn gaps_and_values_below_a_log_axis_do_not_stretch_the_range() {
         let data = panel(&[0.0, 1.0, 2.0, 3.0], &[1e-2, f64::NAN, -5.0, 1e2], Axis::log(""));
         let [x, y] = scales(&data, "(a)").unwrap();
-        assert!(x.low < 0.0 && x.high > 3.0);
+        assert_eq!((x.low, x.high), (0.0, 3.0));
         assert!(y.low > 4e-3 && y.low < 1e-2 && y.high > 1e2 && y.high < 2.5e2, "{y:?}");
     }
 

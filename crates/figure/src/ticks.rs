@@ -39,9 +39,13 @@ pub(crate) fn choose(
         }
         sparsest = candidate;
     }
-    // Two labels that collide say less than one.
-    if !fits(&sparsest)? {
-        sparsest.major.truncate(1);
+    // Labels that collide say less than the first and last alone, and these less than one.
+    for keep in [2, 1] {
+        if sparsest.major.len() > keep && !fits(&sparsest)? {
+            let dropped = sparsest.major.drain(1..sparsest.major.len() + 1 - keep).map(|tick| tick.value);
+            sparsest.minor.extend(dropped);
+            sparsest.minor.sort_by(f64::total_cmp);
+        }
     }
     Ok(sparsest)
 }
@@ -107,7 +111,9 @@ impl Step {
 
     /// The multiples in [low, high], ends included even if rounding puts them just outside.
     fn multiples(self, low: f64, high: f64) -> Vec<f64> {
-        let (first, last) = ((low / self.size() - 1e-9).ceil(), (high / self.size() + 1e-9).floor());
+        let (low_steps, high_steps) = (low / self.size(), high / self.size());
+        let slack = 1e-9f64.max(4.0 * f64::EPSILON * low_steps.abs().max(high_steps.abs()));
+        let (first, last) = ((low_steps - slack).ceil(), (high_steps + slack).floor());
         // An axis has at most ~50 minor ticks; more means that the step is below the spacing of the numbers.
         let count = (last - first + 1.0).clamp(0.0, 100.0) as usize;
         let mut values: Vec<f64> = (0..count).map(|i| self.times(first + i as f64).clamp(low, high)).collect();
@@ -204,7 +210,8 @@ fn log(scale: &Scale, length: f64) -> Vec<Ticks> {
             return candidates;
         }
     }
-    for set in [&[1, 2, 3, 4, 5, 6, 7, 8, 9][..], &[1, 2, 5], &[1, 3]] {
+    // From dense to sparse, each spread as evenly over a decade as digits allow.
+    for set in [&[1, 2, 3, 4, 5, 6, 7, 8, 9][..], &[1, 2, 3, 4, 6, 8], &[1, 2, 3, 5, 7], &[1, 2, 3, 5], &[1, 2, 5], &[3, 5], &[1, 3]] {
         let major = digits(set);
         if !(2..=MOST_LABELS - 2).contains(&major.len()) || major.len() < 3 && set.len() == 9 {
             continue;

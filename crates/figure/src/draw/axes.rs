@@ -41,7 +41,7 @@ pub(super) fn draw(items: &mut Vec<Item>, plan: &PanelPlan, frame: Rect) {
         let x = frame.left - sizes.gap - label.width * size;
         items.push(text(label, x, up(&plan.y, tick.value) + centring(label.height, label.depth, size), size, false, BLACK));
     }
-    let below = if plan.x.labels.is_empty() { frame.bottom + 2.0 * sizes.gap } else { top + rise + fall + sizes.gap / 2.0 };
+    let below = if plan.x.labels.is_empty() { frame.bottom + 2.0 * sizes.gap } else { top + rise + fall + sizes.gap };
     plan.x.label.draw(items, frame.centre().0, below, BLACK);
     if let Some(note) = &plan.x.note {
         items.push(text(note, frame.right - note.width * size, below + note.height * size, size, false, BLACK));
@@ -52,11 +52,11 @@ pub(super) fn draw(items: &mut Vec<Item>, plan: &PanelPlan, frame: Rect) {
         let baseline = frame.top - sizes.gap - note.depth * size;
         items.push(text(note, frame.left, baseline, size, false, BLACK));
     }
-    let line = frame.top - plan.first_line();
     if let Some(letter) = &plan.letter {
-        let baseline = line - sizes.gap - letter.depth * LETTER;
+        let baseline = frame.top - sizes.gap - letter.depth * LETTER;
         items.push(text(letter, frame.left - plan.margins.left, baseline, LETTER, false, BLACK));
     }
+    let line = frame.top - plan.note_line();
     plan.title.draw(items, frame.centre().0, line - sizes.gap - plan.title.height(), BLACK);
     if let Some(bar) = &plan.bar {
         colour_bar(items, bar, frame, sizes);
@@ -93,8 +93,7 @@ fn colour_bar(items: &mut Vec<Item>, bar: &BarPlan, frame: Rect, sizes: &Sizes) 
         let baseline = up(tick.value) + centring(label.height, label.depth, size);
         items.push(text(label, place.right + sizes.gap, baseline, size, false, BLACK));
     }
-    let (above, below) = axis.rise();
-    let mut line = frame.top - sizes.gap - (above + below) / 2.0;
+    let mut line = frame.top - bar.clearance(frame.height(), sizes);
     if let Some(note) = &axis.note {
         items.push(text(note, place.left, line - note.depth * size, size, false, BLACK));
         line -= (note.height + note.depth) * size + sizes.gap;

@@ -9,7 +9,7 @@ use crate::simplify::simplify;
 
 /// Opacity of bands, and of the area under a density.
 pub(crate) const BAND: f64 = 0.2;
-const UNDER_DENSITY: f64 = 0.12;
+const UNDER_DENSITY: f64 = 0.08;
 
 pub(super) fn line(canvas: &mut Canvas, line: &Line, style: &Style) {
     let width = line.width.unwrap_or(canvas.sizes.curve);

@@ -58,7 +58,7 @@ pub(super) fn label(canvas: &mut Canvas, slope: &Slope, style: &Style) -> Result
     let length = (x1 - x0).hypot(y1 - y0).max(1e-9);
     // Unit normal, and how far the box reaches along it.
     let (nx, ny) = ((y1 - y0) / length, (x0 - x1) / length);
-    let reach = nx.abs() * half_width + ny.abs() * half_height + 2.5;
+    let reach = nx.abs() * half_width + ny.abs() * half_height + 4.0;
     let at = |side: f64| {
         let (x, y) = (middle_x + side * reach * nx, middle_y + side * reach * ny);
         let area = Rect { left: x - half_width, right: x + half_width, top: y - half_height, bottom: y + half_height };
