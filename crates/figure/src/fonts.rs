@@ -44,10 +44,10 @@ pub fn font_licence() -> String {
     ratex_katex_fonts::ttf_bytes("OFL.txt").map_or_else(String::new, |text| String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The files of all faces.
+/// Names and files of all faces.
 #[cfg(feature = "pdf")]
-pub(crate) fn files() -> impl Iterator<Item = Vec<u8>> {
-    FACES.values().map(|bytes| bytes.to_vec())
+pub(crate) fn files() -> impl Iterator<Item = (&'static str, Vec<u8>)> {
+    FACES.iter().map(|(&name, bytes)| (name, bytes.to_vec()))
 }
 
 /// Whether `font` has a glyph for `character`.

@@ -5,15 +5,27 @@ use std::sync::{Arc, LazyLock};
 use krilla::geom::Size;
 use krilla::page::PageSettings;
 use krilla_svg::{SurfaceExt, SvgSettings};
-use usvg::fontdb::Database;
+use usvg::fontdb::{Database, FaceInfo, ID, Language, Source, Stretch, Style, Weight};
 
 use crate::error::{Error, Result};
 use crate::fonts;
 
+/// Every face is a family of its own. Left to its own reading of weights and slants, the database takes the italic for the
+/// regular face.
 static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
     let mut database = Database::new();
-    for file in fonts::files() {
-        database.load_font_data(file);
+    for (name, file) in fonts::files() {
+        database.push_face_info(FaceInfo {
+            id: ID::dummy(),
+            source: Source::Binary(Arc::new(file)),
+            index: 0,
+            families: vec![(format!("KaTeX_{name}"), Language::English_UnitedStates)],
+            post_script_name: format!("KaTeX_{name}"),
+            style: Style::Normal,
+            weight: Weight::NORMAL,
+            stretch: Stretch::Normal,
+            monospaced: false,
+        });
     }
     Arc::new(database)
 });

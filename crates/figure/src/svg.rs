@@ -15,7 +15,7 @@ use crate::tex::Mark;
 pub(crate) enum Glyphs {
     /// As outlines: looks the same everywhere and needs no font.
     Outlines,
-    /// As characters of the KaTeX fonts, for a converter that has them.
+    /// As characters of the KaTeX faces, each a font family of its own, for a converter that has them.
     #[cfg_attr(not(feature = "pdf"), allow(dead_code))]
     Characters,
 }
@@ -145,12 +145,9 @@ impl Writer {
                     );
                 }
                 Mark::Glyph { x, y, scale, font, character } => {
-                    let (family, style) = font.split_once('-').unwrap_or((font, "Regular"));
-                    let weight = if style.contains("Bold") { " font-weight=\"bold\"" } else { "" };
-                    let slant = if style.contains("Italic") { " font-style=\"italic\"" } else { "" };
                     let _ = write!(
                         self.body,
-                        "<text x=\"{}\" y=\"{}\" font-family=\"KaTeX_{family}\" font-size=\"{}\"{weight}{slant}>{}</text>",
+                        "<text x=\"{}\" y=\"{}\" font-family=\"KaTeX_{font}\" font-size=\"{}\">{}</text>",
                         number(x * size),
                         number(y * size),
                         number(scale * size),
