@@ -32,7 +32,7 @@ pub(crate) fn page(figure: &Figure) -> Result<Scene> {
     let legend = legend::Layout::below(&typesetter, book.entries(shared)?, width - 2.0 * PAD)?;
     let title = Block::fit(&typesetter, figure.title.as_deref().unwrap_or(""), 1.15 * Sizes::PANEL.label, width - 2.0 * PAD)?;
 
-    let mut items = Vec::new();
+    let (mut items, mut insets) = (Vec::new(), Vec::new());
     title.draw(&mut items, width / 2.0, PAD, draw::BLACK);
     let mut top = PAD + if title.is_empty() { 0.0 } else { title.height() + ROW_GAP };
     let context = Context { typesetter: &typesetter, book: &book };
@@ -49,7 +49,9 @@ pub(crate) fn page(figure: &Figure) -> Result<Scene> {
             let mut plan = grid.plans[index].clone();
             // Letters of a column stand below each other.
             plan.margins.left = before;
-            items.extend(draw::panel(&context, panel, &letters[index], &plan, cell, legend_of(figure, panel))?);
+            let drawn = draw::panel(&context, panel, &letters[index], &plan, cell, legend_of(figure, panel))?;
+            items.extend(drawn.items);
+            insets.push(drawn.insets);
             left += frame_width + after + COLUMN_GAP;
         }
         top += frame_height + below + ROW_GAP;
@@ -60,7 +62,7 @@ pub(crate) fn page(figure: &Figure) -> Result<Scene> {
         legend.draw(&mut items, (width - legend.width()) / 2.0, height, &Sizes::PANEL);
         height += legend.height();
     }
-    Ok(Scene { width, height: height + PAD, title: figure.title.clone(), description: figure.caption.clone(), items })
+    Ok(Scene { width, height: height + PAD, title: figure.title.clone(), description: figure.caption.clone(), items, insets })
 }
 
 fn width(figure: &Figure) -> f64 {

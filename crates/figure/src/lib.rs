@@ -29,6 +29,8 @@ mod draw;
 mod error;
 mod figure;
 mod fonts;
+#[cfg(feature = "html")]
+pub mod interactive;
 mod label;
 mod layer;
 mod layout;
@@ -50,6 +52,8 @@ mod ticks;
 pub use error::{Error, Result};
 pub use figure::{Annotation, Axis, Figure, Inset, Legend, NamedWidth, Panel, ScaleKind, Width};
 pub use fonts::font_licence;
+#[cfg(feature = "html")]
+pub use interactive::to_html;
 pub use layer::{
     Band, Colour, ColourBar, ColourMap, Column, Density, Guide, HeatMap, Histogram, HistogramStyle, Layer, Line, Marker,
     Markers, Slope, Stroke,

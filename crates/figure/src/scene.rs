@@ -12,6 +12,8 @@ pub(crate) struct Scene {
     pub(crate) title: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) items: Vec<Item>,
+    /// Where the insets of each panel went: left, bottom, width and height as fractions of the panel's frame.
+    pub(crate) insets: Vec<Vec<[f64; 4]>>,
 }
 
 /// One thing on the page.

@@ -10,7 +10,8 @@ use crate::scene::{Item, Rect};
 const WIDTH: f64 = 0.42;
 const HEIGHT: f64 = 0.4;
 
-pub(super) fn draw(canvas: &mut Canvas, inset: &Inset, items: &mut Vec<Item>) -> Result<()> {
+/// Draws an inset and says where its frame went: left, bottom, width and height as fractions of the outer frame.
+pub(super) fn draw(canvas: &mut Canvas, inset: &Inset, items: &mut Vec<Item>) -> Result<[f64; 4]> {
     if !inset.panel.insets.is_empty() {
         return Err(Error::NestedInset { panel: canvas.name.to_owned() });
     }
@@ -43,7 +44,12 @@ pub(super) fn draw(canvas: &mut Canvas, inset: &Inset, items: &mut Vec<Item>) ->
         bottom: cell.bottom + margins.bottom,
     };
     items.push(Item::Path { path: whole.path(), fill: Some(fill("#ffffff", 0.8)), pen: None });
-    items.extend(panel(canvas.context, &inset.panel, canvas.name, &plan, cell, Legend::None)?);
+    items.extend(panel(canvas.context, &inset.panel, canvas.name, &plan, cell, Legend::None)?.items);
     canvas.occupancy.add_box(&whole, 3.0);
-    Ok(())
+    Ok([
+        (cell.left - outer.left) / outer.width(),
+        (outer.bottom - cell.bottom) / outer.height(),
+        cell.width() / outer.width(),
+        cell.height() / outer.height(),
+    ])
 }

@@ -29,6 +29,12 @@ pub(crate) struct Context<'a> {
     pub(crate) book: &'a Book,
 }
 
+/// A drawn panel, and where its insets went (as in [`crate::scene::Scene`]).
+pub(crate) struct Drawn {
+    pub(crate) items: Vec<Item>,
+    pub(crate) insets: Vec<[f64; 4]>,
+}
+
 /// A panel being drawn.
 pub(crate) struct Canvas<'a> {
     context: &'a Context<'a>,
@@ -51,7 +57,7 @@ pub(crate) fn panel(
     plan: &PanelPlan,
     cell: Rect,
     legend: Legend,
-) -> Result<Vec<Item>> {
+) -> Result<Drawn> {
     let frame = Rect { right: cell.right - plan.bar.as_ref().map_or(0.0, |bar| bar.room), ..cell };
     let view = View { frame, x: plan.x.scale, y: plan.y.scale };
     let mut canvas = Canvas {
@@ -79,9 +85,8 @@ pub(crate) fn panel(
         annotation::draw(&mut canvas, annotation)?;
     }
     let mut later = Vec::new();
-    for inset in &panel.insets {
-        inset::draw(&mut canvas, inset, &mut later)?;
-    }
+    let place = |inset| inset::draw(&mut canvas, inset, &mut later);
+    let insets = panel.insets.iter().map(place).collect::<Result<_>>()?;
     if legend == Legend::Inside {
         legend::inside(&mut canvas, &context.book.entries([panel])?, &mut later)?;
     }
@@ -89,7 +94,7 @@ pub(crate) fn panel(
     axes::draw(&mut items, plan, frame);
     items.extend(canvas.above);
     items.extend(later);
-    Ok(items)
+    Ok(Drawn { items, insets })
 }
 
 /// Lower depths are drawn first.
