@@ -6,14 +6,16 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use didact_figure::{
-    Annotation, Axis, Band, Colour, ColourBar, ColourMap, Density, Figure, Guide, HeatMap, Histogram, Inset, Layer, Legend,
-    Line, Markers, Panel, Slope, Stroke, Width,
+    Annotation, Axis, Band, Colour, ColourBar, ColourMap, Density, Figure, Guide, HeatMap, Histogram, Inset,
+    Layer, Legend, Line, Markers, Panel, Slope, Stroke, Width,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "target/gallery".into()));
     std::fs::create_dir_all(&folder)?;
-    for (name, figure) in [("four-panels", four_panels()), ("learning-curves", learning_curves()), ("difficult", difficult())] {
+    for (name, figure) in
+        [("four-panels", four_panels()), ("learning-curves", learning_curves()), ("difficult", difficult())]
+    {
         let path = |extension: &str| folder.join(name).with_extension(extension);
         std::fs::write(path("json"), serde_json::to_string_pretty(&figure)?)?;
         std::fs::write(path("svg"), didact_figure::to_svg(&figure)?)?;
@@ -84,7 +86,12 @@ fn theory_and_simulation() -> Panel {
             group: group.clone(),
             ..Markers::default()
         }));
-        ratios.push(Layer::Line(Line { x: sparse.clone().into(), y: ratio.into(), group, ..Line::default() }));
+        ratios.push(Layer::Line(Line {
+            x: sparse.clone().into(),
+            y: ratio.into(),
+            group,
+            ..Line::default()
+        }));
     }
     layers.push(Layer::Slope(Slope {
         exponent: -2.0 / 3.0,
@@ -111,7 +118,14 @@ fn theory_and_simulation() -> Panel {
 
 fn divergence() -> Panel {
     let alpha = log_spaced(1e-2, 1e2, 1201);
-    let error = |alpha: f64| if alpha == 1.0 { f64::INFINITY } else { ((1.0 - alpha).max(0.0).powi(2) + 0.3 * alpha.powf(2.0) / (1.0 + alpha * alpha)) / (1.0 - alpha).abs() };
+    let error = |alpha: f64| {
+        if alpha == 1.0 {
+            f64::INFINITY
+        } else {
+            ((1.0 - alpha).max(0.0).powi(2) + 0.3 * alpha.powf(2.0) / (1.0 + alpha * alpha))
+                / (1.0 - alpha).abs()
+        }
+    };
     Panel {
         x: Axis::log(r"$\alpha$"),
         y: Axis::linear(r"$\epsilon_g(\alpha)$").range(0.0, 6.0),
@@ -135,7 +149,10 @@ fn spectrum() -> Panel {
     let (low, high) = ((1.0 - gamma.sqrt()).powi(2), (1.0 + gamma.sqrt()).powi(2));
     let density = |x: f64| ((high - x) * (x - low)).max(0.0).sqrt() / (std::f64::consts::TAU * gamma * x);
     let edges = spaced(0.0, 3.0, 41);
-    let counts = edges.windows(2).enumerate().map(|(i, edge)| 1000.0 * density(f64::midpoint(edge[0], edge[1])) * (1.0 + 0.15 * noise(i)));
+    let counts = edges
+        .windows(2)
+        .enumerate()
+        .map(|(i, edge)| 1000.0 * density(f64::midpoint(edge[0], edge[1])) * (1.0 + 0.15 * noise(i)));
     let counts = counts.collect();
     let x = spaced(0.05, 3.1, 400);
     Panel {
@@ -171,7 +188,11 @@ fn spectrum() -> Panel {
 
 fn phase_diagram() -> Panel {
     let overlap = |alpha: f64, sigma: f64| (1.0 - sigma * sigma / alpha).max(0.0).powf(0.35);
-    let rows = (0..60).map(|row| (0..60).map(|column| overlap((f64::from(column) + 0.5) / 15.0, (f64::from(row) + 0.5) / 30.0)).collect());
+    let rows = (0..60).map(|row| {
+        (0..60)
+            .map(|column| overlap((f64::from(column) + 0.5) / 15.0, (f64::from(row) + 0.5) / 30.0))
+            .collect()
+    });
     let edge = spaced(0.0, 4.0, 100);
     Panel {
         x: Axis::linear(r"$\alpha$"),
@@ -208,7 +229,9 @@ fn learning_curves() -> Figure {
     let mut layers = Vec::new();
     for (number, k) in [1, 2, 4, 8, 16, 32].into_iter().enumerate() {
         let escape = 3.0 * 6f64.powi(number as i32);
-        let loss = move |time: f64| 0.5 / (1.0 + 3.0 * time) + 0.08 / (1.0 + (time / escape).powi(2)) + 1e-8 * (1.0 + number as f64);
+        let loss = move |time: f64| {
+            0.5 / (1.0 + 3.0 * time) + 0.08 / (1.0 + (time / escape).powi(2)) + 1e-8 * (1.0 + number as f64)
+        };
         let group = Some(format!("K = {k}"));
         layers.push(Layer::Line(Line {
             x: time.clone().into(),
@@ -232,7 +255,13 @@ fn learning_curves() -> Figure {
         layers,
         ..Panel::default()
     };
-    Figure { panels: vec![panel], legend: Legend::Inside, width: Some(Width::ONE_COLUMN), aspect: Some(0.8), ..Figure::default() }
+    Figure {
+        panels: vec![panel],
+        legend: Legend::Inside,
+        width: Some(Width::ONE_COLUMN),
+        aspect: Some(0.8),
+        ..Figure::default()
+    }
 }
 
 fn difficult() -> Figure {
@@ -240,20 +269,32 @@ fn difficult() -> Figure {
     let nine = (0..9).map(|i| {
         let group = Some(format!("series {i}"));
         let y = map(&x, |x| 1.0 / (1.0 + f64::from(i) + 4.0 * x));
-        let line = Line { x: x.clone().into(), y: y.clone().into(), legend: Some(format!("series $n = {}$ of nine", i + 1)), group: group.clone(), ..Line::default() };
+        let line = Line {
+            x: x.clone().into(),
+            y: y.clone().into(),
+            legend: Some(format!("series $n = {}$ of nine", i + 1)),
+            group: group.clone(),
+            ..Line::default()
+        };
         let every = |values: &[f64]| values.iter().copied().skip(3 * i as usize % 7).step_by(9).collect();
         let points = Markers { x: every(&x), y: every(&y), group, ..Markers::default() };
         [Layer::Line(line), Layer::Markers(points)]
     });
     let tiny = map(&x, |x| 1.0001 + 1e-4 * (0.5 + 0.45 * (9.0 * x).sin()));
     let offset = map(&x, |x| 273.15 + 2e-8 * x * x);
-    let signed = (0..30).map(|row| (0..40).map(|column| 3e-5 * (f64::from(row) / 6.0).sin() * (f64::from(column) / 9.0).cos()).collect());
+    let signed = (0..30).map(|row| {
+        (0..40).map(|column| 3e-5 * (f64::from(row) / 6.0).sin() * (f64::from(column) / 9.0).cos()).collect()
+    });
     let decades = log_spaced(1e-14, 1e-1, 50);
     let short = log_spaced(2.2e-3, 7.4e-3, 50);
-    let one = |x: &[f64], y: Vec<f64>| vec![Layer::Line(Line { x: x.to_vec().into(), y: y.into(), ..Line::default() })];
+    let one = |x: &[f64], y: Vec<f64>| {
+        vec![Layer::Line(Line { x: x.to_vec().into(), y: y.into(), ..Line::default() })]
+    };
     let panels = vec![
         Panel {
-            x: Axis::linear("fraction of the training set seen by the student after pre-training on the upstream task $x$"),
+            x: Axis::linear(
+                "fraction of the training set seen by the student after pre-training on the upstream task $x$",
+            ),
             y: Axis::linear(r"test error of the fine-tuned committee machine $\epsilon_g$"),
             layers: nine.flatten().collect(),
             ..Panel::default()
@@ -298,5 +339,10 @@ fn difficult() -> Figure {
             ..Panel::default()
         },
     ];
-    Figure { title: Some(r"Long labels, tiny ranges, many decades and nine series".into()), panels, columns: Some(3), ..Figure::default() }
+    Figure {
+        title: Some(r"Long labels, tiny ranges, many decades and nine series".into()),
+        panels,
+        columns: Some(3),
+        ..Figure::default()
+    }
 }

@@ -73,16 +73,24 @@ impl Check<'_> {
                 for row in &layer.values {
                     self.length("values", row.len(), columns)?;
                 }
-                let increasing = |edges: [f64; 2]| edges[0] < edges[1] && edges.iter().all(|edge| edge.is_finite());
-                self.require(increasing(layer.x) && increasing(layer.y), "`x` and `y` must be finite and increasing")
+                let increasing =
+                    |edges: [f64; 2]| edges[0] < edges[1] && edges.iter().all(|edge| edge.is_finite());
+                self.require(
+                    increasing(layer.x) && increasing(layer.y),
+                    "`x` and `y` must be finite and increasing",
+                )
             }
             Layer::Guide(layer) => {
                 self.require(layer.x.is_some() != layer.y.is_some(), "give exactly one of `x` and `y`")
             }
             Layer::Slope(layer) => {
                 let [x, y] = layer.from;
-                let usable = x * layer.to_x > 0.0 && y != 0.0 && layer.end().iter().all(|end| end.is_finite());
-                self.require(usable, "a power law needs `from` and `to-x` on one side of zero, and finite ends")
+                let usable =
+                    x * layer.to_x > 0.0 && y != 0.0 && layer.end().iter().all(|end| end.is_finite());
+                self.require(
+                    usable,
+                    "a power law needs `from` and `to-x` on one side of zero, and finite ends",
+                )
             }
         }
     }

@@ -28,9 +28,12 @@ pub(crate) fn curve(points: &[Point], area: &Rect) -> Vec<Vec<Point>> {
 fn segment(from: Point, to: Point, area: &Rect) -> Option<(Point, Point)> {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let (mut enter, mut leave) = (0.0f64, 1.0f64);
-    for (step, room) in
-        [(-dx, from.0 - area.left), (dx, area.right - from.0), (-dy, from.1 - area.top), (dy, area.bottom - from.1)]
-    {
+    for (step, room) in [
+        (-dx, from.0 - area.left),
+        (dx, area.right - from.0),
+        (-dy, from.1 - area.top),
+        (dy, area.bottom - from.1),
+    ] {
         if step == 0.0 {
             if room < 0.0 {
                 return None;
@@ -43,7 +46,10 @@ fn segment(from: Point, to: Point, area: &Rect) -> Option<(Point, Point)> {
     }
     // Far-away ends lose digits, hence the clamp onto the side that was crossed.
     let at = |along: f64| {
-        ((from.0 + along * dx).clamp(area.left, area.right), (from.1 + along * dy).clamp(area.top, area.bottom))
+        (
+            (from.0 + along * dx).clamp(area.left, area.right),
+            (from.1 + along * dy).clamp(area.top, area.bottom),
+        )
     };
     let begin = if enter == 0.0 { from } else { at(enter) };
     let end = if leave == 1.0 { to } else { at(leave) };

@@ -19,7 +19,9 @@ pub enum Error {
         value: f64,
     },
     /// The page leaves no room for the panels.
-    #[error("no room for the panels: {columns} per row in {width} pt leave {left:.0} pt for each frame\n\nhint: use fewer columns, a wider figure or shorter labels")]
+    #[error(
+        "no room for the panels: {columns} per row in {width} pt leave {left:.0} pt for each frame\n\nhint: use fewer columns, a wider figure or shorter labels"
+    )]
     NoRoom {
         /// Panels per row.
         columns: usize,
@@ -39,7 +41,9 @@ pub enum Error {
         message: String,
     },
     /// A character that the fonts do not have.
-    #[error("label `{label}` has the character `{character}`, which the KaTeX fonts do not have\n\nhint: write it as a TeX command between dollar signs")]
+    #[error(
+        "label `{label}` has the character `{character}`, which the KaTeX fonts do not have\n\nhint: write it as a TeX command between dollar signs"
+    )]
     NoGlyph {
         /// The whole label.
         label: String,
@@ -75,7 +79,9 @@ pub enum Error {
         problem: &'static str,
     },
     /// Nothing finite to choose a range from.
-    #[error("panel {panel}, {axis} axis: no finite value to choose a range from\n\nhint: give `range`, or check the data for NaN")]
+    #[error(
+        "panel {panel}, {axis} axis: no finite value to choose a range from\n\nhint: give `range`, or check the data for NaN"
+    )]
     NoData {
         /// Letter of the panel.
         panel: String,
@@ -83,7 +89,9 @@ pub enum Error {
         axis: &'static str,
     },
     /// A log axis with nothing positive on it.
-    #[error("panel {panel}, {axis} axis: a log axis needs positive values, but the largest is {largest}\n\nhint: use a linear scale, or give `range`")]
+    #[error(
+        "panel {panel}, {axis} axis: a log axis needs positive values, but the largest is {largest}\n\nhint: use a linear scale, or give `range`"
+    )]
     NoPositiveData {
         /// Letter of the panel.
         panel: String,

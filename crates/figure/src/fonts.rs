@@ -41,7 +41,8 @@ const NAMES: [&str; 20] = [
 
 /// The licence of the fonts (SIL Open Font License 1.1), to be shipped with every program that carries them.
 pub fn font_licence() -> String {
-    ratex_katex_fonts::ttf_bytes("OFL.txt").map_or_else(String::new, |text| String::from_utf8_lossy(&text).into_owned())
+    ratex_katex_fonts::ttf_bytes("OFL.txt")
+        .map_or_else(String::new, |text| String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Names and files of all faces.

@@ -43,6 +43,12 @@ impl Block {
         Ok(Self { lines: vec![whole], size })
     }
 
+    /// What the user wrote, line by line.
+    #[cfg(feature = "html")]
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().map(|line| line.source.as_str())
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
@@ -156,7 +162,10 @@ mod tests {
             let block = Block::fit(&typesetter, label, 9.0, room).unwrap();
             assert!(block.width() <= room + 1e-9, "{room}");
             assert!(room < 300.0 || block.lines.len() <= 2);
-            assert!(room < 60.0 || block.size >= SMALLER * 9.0, "the words fit at {room}, so the size hardly changes");
+            assert!(
+                room < 60.0 || block.size >= SMALLER * 9.0,
+                "the words fit at {room}, so the size hardly changes"
+            );
         }
         assert!(Block::fit(&typesetter, "", 9.0, 10.0).unwrap().is_empty());
     }

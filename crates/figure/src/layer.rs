@@ -439,7 +439,8 @@ mod tests {
             ..Histogram::default()
         };
         let widths = [0.5, 1.5, 0.25];
-        let integral: f64 = histogram.drawn_heights().iter().zip(widths).map(|(height, width)| height * width).sum();
+        let integral: f64 =
+            histogram.drawn_heights().iter().zip(widths).map(|(height, width)| height * width).sum();
         assert!((integral - 1.0).abs() < 1e-15);
     }
 

@@ -16,7 +16,7 @@ const COLUMN_GAP: f64 = 12.0;
 const ROW_GAP: f64 = 9.0;
 const LEGEND_GAP: f64 = 9.0;
 /// Height of a frame divided by its width.
-const ASPECT: f64 = 0.7;
+pub(crate) const ASPECT: f64 = 0.7;
 /// A frame narrower than this shows nothing.
 const NARROWEST: f64 = 40.0;
 
@@ -30,7 +30,12 @@ pub(crate) fn page(figure: &Figure) -> Result<Scene> {
     let letters = letters(figure);
     let shared = figure.panels.iter().filter(|panel| legend_of(figure, panel) == Legend::Bottom);
     let legend = legend::Layout::below(&typesetter, book.entries(shared)?, width - 2.0 * PAD)?;
-    let title = Block::fit(&typesetter, figure.title.as_deref().unwrap_or(""), 1.15 * Sizes::PANEL.label, width - 2.0 * PAD)?;
+    let title = Block::fit(
+        &typesetter,
+        figure.title.as_deref().unwrap_or(""),
+        1.15 * Sizes::PANEL.label,
+        width - 2.0 * PAD,
+    )?;
 
     let (mut items, mut insets) = (Vec::new(), Vec::new());
     title.draw(&mut items, width / 2.0, PAD, draw::BLACK);
@@ -62,7 +67,14 @@ pub(crate) fn page(figure: &Figure) -> Result<Scene> {
         legend.draw(&mut items, (width - legend.width()) / 2.0, height, &Sizes::PANEL);
         height += legend.height();
     }
-    Ok(Scene { width, height: height + PAD, title: figure.title.clone(), description: figure.caption.clone(), items, insets })
+    Ok(Scene {
+        width,
+        height: height + PAD,
+        title: figure.title.clone(),
+        description: figure.caption.clone(),
+        items,
+        insets,
+    })
 }
 
 fn width(figure: &Figure) -> f64 {
@@ -94,7 +106,9 @@ pub(crate) fn letters(figure: &Figure) -> Vec<String> {
     };
     let several = figure.panels.len() > 1;
     let given = |index: usize| figure.panels[index].label.clone();
-    (0..figure.panels.len()).map(|i| given(i).unwrap_or_else(|| if several { letter(i) } else { String::new() })).collect()
+    (0..figure.panels.len())
+        .map(|i| given(i).unwrap_or_else(|| if several { letter(i) } else { String::new() }))
+        .collect()
 }
 
 /// The panels planned for frames of one size.
@@ -111,16 +125,23 @@ impl Grid {
     fn new(figure: &Figure, typesetter: &Typesetter, width: f64) -> Result<Self> {
         let columns = columns(figure);
         let letters = letters(figure);
-        let mut grid =
-            Self { columns, frame: (0.0, 0.0), plans: Vec::new(), margins: vec![Margins::default(); figure.panels.len()] };
+        let mut grid = Self {
+            columns,
+            frame: (0.0, 0.0),
+            plans: Vec::new(),
+            margins: vec![Margins::default(); figure.panels.len()],
+        };
         for _ in 0..20 {
-            let around: f64 = (0..columns).map(|column| grid.column(column)).map(|(left, right)| left + right).sum();
+            let around: f64 =
+                (0..columns).map(|column| grid.column(column)).map(|(left, right)| left + right).sum();
             let left = (width - 2.0 * PAD - around - COLUMN_GAP * (columns - 1) as f64) / columns as f64;
             if left < NARROWEST {
                 return Err(Error::NoRoom { columns, width, left });
             }
             grid.frame = (left, figure.aspect.unwrap_or(ASPECT) * left);
-            let plan = |(panel, letter): (_, &String)| PanelPlan::new(typesetter, panel, letter, grid.frame, Sizes::PANEL);
+            let plan = |(panel, letter): (_, &String)| {
+                PanelPlan::new(typesetter, panel, letter, grid.frame, Sizes::PANEL)
+            };
             grid.plans = figure.panels.iter().zip(&letters).map(plan).collect::<Result<_>>()?;
             let mut settled = true;
             for (known, plan) in grid.margins.iter_mut().zip(&grid.plans) {

@@ -55,8 +55,8 @@ pub use fonts::font_licence;
 #[cfg(feature = "html")]
 pub use interactive::to_html;
 pub use layer::{
-    Band, Colour, ColourBar, ColourMap, Column, Density, Guide, HeatMap, Histogram, HistogramStyle, Layer, Line, Marker,
-    Markers, Slope, Stroke,
+    Band, Colour, ColourBar, ColourMap, Column, Density, Guide, HeatMap, Histogram, HistogramStyle, Layer,
+    Line, Marker, Markers, Slope, Stroke,
 };
 
 /// The figure as SVG, with glyphs as outlines: it looks the same everywhere and needs no font.

@@ -4,7 +4,8 @@ use crate::error::{Error, Result};
 use crate::layer::{Colour, Marker, Stroke};
 
 /// Okabe & Ito (2008), "Color Universal Design", ordered so that the first four are far apart in hue and lightness.
-pub const OKABE_ITO: [&str; 7] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"];
+pub const OKABE_ITO: [&str; 7] =
+    ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"];
 
 /// Guides, arrows and annotations.
 pub const INK: &str = "#333333";

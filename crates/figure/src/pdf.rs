@@ -36,11 +36,14 @@ pub(crate) fn pdf(svg: &str, (width, height): (f64, f64)) -> Result<Vec<u8>> {
     let options = usvg::Options { fontdb: Arc::clone(&FONTS), ..usvg::Options::default() };
     let tree = usvg::Tree::from_str(svg, &options).map_err(|error| failed(error.to_string()))?;
     let (width, height) = (width as f32, height as f32);
-    let size = Size::from_wh(width, height).ok_or_else(|| failed(format!("a page of {width} x {height} pt")))?;
+    let size =
+        Size::from_wh(width, height).ok_or_else(|| failed(format!("a page of {width} x {height} pt")))?;
     let mut document = krilla::Document::new();
     let mut page = document.start_page_with(PageSettings::new(size));
     let mut surface = page.surface();
-    surface.draw_svg(&tree, size, SvgSettings::default()).ok_or_else(|| failed("the drawing was refused".to_owned()))?;
+    surface
+        .draw_svg(&tree, size, SvgSettings::default())
+        .ok_or_else(|| failed("the drawing was refused".to_owned()))?;
     surface.finish();
     page.finish();
     document.finish().map_err(|error| failed(format!("{error:?}")))

@@ -79,7 +79,8 @@ impl Occupancy {
         };
         // Reading habit: upper right first.
         let corners = [(1.0, 0.0), (0.0, 0.0), (1.0, 1.0), (0.0, 1.0)];
-        let lattice = (0..=12).flat_map(|i| (0..=12).map(move |j| (f64::from(i) / 12.0, f64::from(j) / 12.0)));
+        let lattice =
+            (0..=12).flat_map(|i| (0..=12).map(move |j| (f64::from(i) / 12.0, f64::from(j) / 12.0)));
         let mut best: Option<(f64, f64, Rect)> = None;
         for (across, down) in corners.into_iter().chain(lattice) {
             let place = at(across, down);

@@ -25,10 +25,26 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    pub(crate) const PANEL: Self =
-        Self { label: 9.0, tick_label: 8.0, major: 4.0, minor: 2.2, gap: 3.5, pen: 0.7, curve: 1.2, marker: 2.3 };
-    pub(crate) const INSET: Self =
-        Self { label: 7.0, tick_label: 6.0, major: 2.6, minor: 1.5, gap: 2.4, pen: 0.5, curve: 0.8, marker: 1.5 };
+    pub(crate) const PANEL: Self = Self {
+        label: 9.0,
+        tick_label: 8.0,
+        major: 4.0,
+        minor: 2.2,
+        gap: 3.5,
+        pen: 0.7,
+        curve: 1.2,
+        marker: 2.3,
+    };
+    pub(crate) const INSET: Self = Self {
+        label: 7.0,
+        tick_label: 6.0,
+        major: 2.6,
+        minor: 1.5,
+        gap: 2.4,
+        pen: 0.5,
+        curve: 0.8,
+        marker: 1.5,
+    };
 }
 
 /// Room around a frame.
@@ -152,7 +168,10 @@ impl PanelPlan {
 
     /// Height of the factor above the y axis, with its gap.
     pub(crate) fn note_line(&self) -> f64 {
-        self.y.note.as_ref().map_or(0.0, |note| (note.height + note.depth) * self.sizes.tick_label + self.sizes.gap)
+        self.y
+            .note
+            .as_ref()
+            .map_or(0.0, |note| (note.height + note.depth) * self.sizes.tick_label + self.sizes.gap)
     }
 }
 
@@ -169,9 +188,18 @@ enum Direction {
 }
 
 impl AxisPlan {
-    fn new(typesetter: &Typesetter, axis: &Axis, scale: Scale, length: f64, direction: Direction, sizes: Sizes) -> Result<Self> {
+    fn new(
+        typesetter: &Typesetter,
+        axis: &Axis,
+        scale: Scale,
+        length: f64,
+        direction: Direction,
+        sizes: Sizes,
+    ) -> Result<Self> {
         let size = sizes.tick_label;
-        let set = |ticks: &Ticks| ticks.major.iter().map(|tick| typesetter.set(&tick.label)).collect::<Result<Vec<_>>>();
+        let set = |ticks: &Ticks| {
+            ticks.major.iter().map(|tick| typesetter.set(&tick.label)).collect::<Result<Vec<_>>>()
+        };
         let ticks = ticks::choose(&scale, axis.ticks.as_deref(), length, |ticks| {
             let labels = set(ticks)?;
             let spans: Vec<(f64, f64)> = ticks
@@ -179,7 +207,12 @@ impl AxisPlan {
                 .iter()
                 .zip(&labels)
                 .map(|(tick, label)| {
-                    let half = size * if direction == Direction::Across { label.width } else { label.height + label.depth } / 2.0;
+                    let half =
+                        size * if direction == Direction::Across {
+                            label.width
+                        } else {
+                            label.height + label.depth
+                        } / 2.0;
                     let place = scale.fraction(tick.value) * length;
                     (place - half, place + half)
                 })
@@ -244,7 +277,11 @@ impl BarPlan {
 
     /// Room that label and factor need above the bar.
     fn above(&self, height: f64, sizes: &Sizes) -> f64 {
-        let note = self.axis.note.as_ref().map_or(0.0, |note| (note.height + note.depth) * sizes.tick_label + sizes.gap);
+        let note = self
+            .axis
+            .note
+            .as_ref()
+            .map_or(0.0, |note| (note.height + note.depth) * sizes.tick_label + sizes.gap);
         let label = if self.above { self.axis.label.height() } else { 0.0 };
         if note + label > 0.0 { self.clearance(height, sizes) + note + label } else { 0.0 }
     }

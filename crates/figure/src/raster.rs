@@ -10,7 +10,8 @@ pub(crate) fn png(svg: &str, width_points: f64, dpi: f64) -> Result<Vec<u8>> {
         return Err(Error::NotPositive { name: "dpi", value: dpi });
     }
     let failed = |message: String| Error::Encoding { format: "PNG", message };
-    let tree = usvg::Tree::from_str(svg, &usvg::Options::default()).map_err(|error| failed(error.to_string()))?;
+    let tree =
+        usvg::Tree::from_str(svg, &usvg::Options::default()).map_err(|error| failed(error.to_string()))?;
     // usvg counts CSS pixels, 96 to the inch, so scale by what is wanted over what it has.
     let pixels = width_points / 72.0 * dpi;
     let scale = pixels as f32 / tree.size().width();

@@ -70,7 +70,12 @@ pub(crate) fn scales(panel: &Panel, name: &str) -> Result<[Scale; 2]> {
 }
 
 /// Range of the colours of a heat map.
-pub(crate) fn colour_scale(values: impl Iterator<Item = f64>, range: Option<[f64; 2]>, symmetric: bool, name: &str) -> Result<Scale> {
+pub(crate) fn colour_scale(
+    values: impl Iterator<Item = f64>,
+    range: Option<[f64; 2]>,
+    symmetric: bool,
+    name: &str,
+) -> Result<Scale> {
     let axis = Axis { range, ..Axis::default() };
     let mut extent = Extent { tight: true, ..Extent::new(&axis) };
     values.for_each(|value| extent.add(value));
@@ -102,7 +107,16 @@ struct Extent {
 impl Extent {
     fn new(axis: &Axis) -> Self {
         let (low, high) = (f64::INFINITY, f64::NEG_INFINITY);
-        Self { kind: axis.scale, given: axis.range, low, high, largest: high, alone: false, tight: false, from_zero: false }
+        Self {
+            kind: axis.scale,
+            given: axis.range,
+            low,
+            high,
+            largest: high,
+            alone: false,
+            tight: false,
+            from_zero: false,
+        }
     }
 
     /// Whether the value has a place on the axis.
@@ -226,7 +240,11 @@ fn settle(axis: &Axis, extent: &Extent, panel: &str, name: &'static str) -> Resu
         (low / factor, high * factor)
     } else {
         let half = if low == 0.0 { 1.0 } else { low.abs() / 2.0 };
-        let (low, high) = if high - low > 1e-12 * high.abs().max(low.abs()) { (low, high) } else { (low - half, high + half) };
+        let (low, high) = if high - low > 1e-12 * high.abs().max(low.abs()) {
+            (low, high)
+        } else {
+            (low - half, high + half)
+        };
         let pad = margin * (high - low);
         let bottom = if extent.from_zero && low >= 0.0 { 0.0 } else { low - pad };
         (bottom, if extent.from_zero && high <= 0.0 { 0.0 } else { high + pad })
@@ -266,15 +284,26 @@ mod tests {
         assert!(error(&panel(&[], &[], Axis::default())).contains("panel (b), x axis: no finite value"));
         assert!(error(&panel(&[1.0], &[f64::NAN], Axis::default())).contains("y axis"));
         assert!(error(&panel(&[1.0, 2.0], &[-3.0, 0.0], Axis::log(""))).contains("largest is 0"));
-        assert!(error(&panel(&[1.0], &[1.0], Axis::log("").range(0.0, 1.0))).contains("positive on a log axis"));
+        assert!(
+            error(&panel(&[1.0], &[1.0], Axis::log("").range(0.0, 1.0))).contains("positive on a log axis")
+        );
     }
 
     #[test]
     fn histograms_stand_on_zero_and_error_bars_fit() {
-        let bars = Histogram { edges: vec![0.0, 1.0, 2.0].into(), heights: vec![4.0, 2.0].into(), ..Histogram::default() };
+        let bars = Histogram {
+            edges: vec![0.0, 1.0, 2.0].into(),
+            heights: vec![4.0, 2.0].into(),
+            ..Histogram::default()
+        };
         let [_, y] = scales(&Panel { layers: vec![Layer::Histogram(bars)], ..Panel::default() }, "").unwrap();
         assert!(y.low == 0.0 && y.high > 4.0);
-        let points = Markers { x: vec![1.0].into(), y: vec![1.0].into(), y_error: Some(vec![2.0].into()), ..Markers::default() };
+        let points = Markers {
+            x: vec![1.0].into(),
+            y: vec![1.0].into(),
+            y_error: Some(vec![2.0].into()),
+            ..Markers::default()
+        };
         let [_, y] = scales(&Panel { layers: vec![Layer::Markers(points)], ..Panel::default() }, "").unwrap();
         assert!(y.low < -1.0 && y.high > 3.0);
     }

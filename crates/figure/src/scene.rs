@@ -19,11 +19,21 @@ pub(crate) struct Scene {
 /// One thing on the page.
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
-    Path { path: Path, fill: Option<Fill>, pen: Option<Pen> },
+    Path {
+        path: Path,
+        fill: Option<Fill>,
+        pen: Option<Pen>,
+    },
     Text(Text),
     /// An image of square-cornered pixels, stretched over `place`.
-    Image { place: Rect, png: Vec<u8> },
-    Clipped { to: Rect, items: Vec<Item> },
+    Image {
+        place: Rect,
+        png: Vec<u8>,
+    },
+    Clipped {
+        to: Rect,
+        items: Vec<Item>,
+    },
 }
 
 /// Filling of a path.
@@ -103,11 +113,17 @@ impl Rect {
     }
     #[cfg(test)]
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
-        self.left < other.right && other.left < self.right && self.top < other.bottom && other.top < self.bottom
+        self.left < other.right
+            && other.left < self.right
+            && self.top < other.bottom
+            && other.top < self.bottom
     }
     #[cfg(test)]
     pub(crate) fn contains(&self, other: &Self) -> bool {
-        self.left <= other.left && self.top <= other.top && self.right >= other.right && self.bottom >= other.bottom
+        self.left <= other.left
+            && self.top <= other.top
+            && self.right >= other.right
+            && self.bottom >= other.bottom
     }
 }
 
@@ -144,7 +160,8 @@ impl Path {
         self.0.push(Step::Move(x + radius, y));
         for (cos, sin) in [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)] {
             // From angle φ to φ + 90°: e = (cos, sin), e' = (−sin, cos).
-            let at = |along: f64, across: f64| (x + along * cos - across * sin, y + along * sin + across * cos);
+            let at =
+                |along: f64, across: f64| (x + along * cos - across * sin, y + along * sin + across * cos);
             let ((x1, y1), (x2, y2), (x3, y3)) = (at(radius, handle), at(handle, radius), at(0.0, radius));
             self.0.push(Step::Cubic([x1, y1, x2, y2, x3, y3]));
         }

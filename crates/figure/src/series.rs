@@ -45,7 +45,9 @@ fn takes_a_number(layer: &Layer) -> bool {
 
 /// The layers of all panels and insets in reading order.
 fn every_layer(figure: &Figure) -> impl Iterator<Item = &Layer> {
-    figure.panels.iter().flat_map(|panel| panel.layers.iter().chain(panel.insets.iter().flat_map(|inset| &inset.panel.layers)))
+    figure.panels.iter().flat_map(|panel| {
+        panel.layers.iter().chain(panel.insets.iter().flat_map(|inset| &inset.panel.layers))
+    })
 }
 
 impl Book {
@@ -82,10 +84,12 @@ impl Book {
             Layer::Guide(guide) => (own.unwrap_or_else(ink), guide.stroke.unwrap_or(Stroke::Dashed)),
             Layer::Slope(_) | Layer::HeatMap(_) => (own.unwrap_or_else(ink), Stroke::Dashed),
             _ => {
-                let look = layer.series().and_then(|name| self.series.get(name)).cloned().unwrap_or_else(|| {
-                    let index = if let Some(Colour::Palette(index)) = layer.colour() { *index } else { *next };
-                    Look { index, colour: None }
-                });
+                let look =
+                    layer.series().and_then(|name| self.series.get(name)).cloned().unwrap_or_else(|| {
+                        let index =
+                            if let Some(Colour::Palette(index)) = layer.colour() { *index } else { *next };
+                        Look { index, colour: None }
+                    });
                 *next = (*next).max(look.index + 1);
                 let colour = own.or(look.colour).unwrap_or_else(|| palette::colour(look.index).to_owned());
                 let stroke = match layer {
@@ -96,7 +100,11 @@ impl Book {
                     Layer::Markers(markers) => markers.marker,
                     _ => None,
                 };
-                return Ok(Style { colour, stroke, marker: marker.unwrap_or_else(|| palette::marker(look.index)) });
+                return Ok(Style {
+                    colour,
+                    stroke,
+                    marker: marker.unwrap_or_else(|| palette::marker(look.index)),
+                });
             }
         };
         Ok(Style { colour, stroke, marker: Marker::Circle })
@@ -197,7 +205,8 @@ mod tests {
         let figure = Figure { panels: vec![panel.clone(), panel], ..Figure::default() };
         let book = Book::new(&figure).unwrap();
         for panel in &figure.panels {
-            let colours: Vec<String> = book.styles(panel).unwrap().into_iter().map(|style| style.colour).collect();
+            let colours: Vec<String> =
+                book.styles(panel).unwrap().into_iter().map(|style| style.colour).collect();
             assert_eq!(colours, [palette::colour(0), palette::colour(1)]);
         }
     }

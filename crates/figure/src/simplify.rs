@@ -26,7 +26,13 @@ fn thin_columns(points: &[Point]) -> Vec<Point> {
         let highest = (0..run.len()).max_by(by_height).unwrap_or(0);
         let mut indices = [0, lowest, highest, run.len() - 1];
         indices.sort_unstable();
-        kept.extend(indices.iter().enumerate().filter(|&(i, index)| i == 0 || indices[i - 1] != *index).map(|(_, &i)| run[i]));
+        kept.extend(
+            indices
+                .iter()
+                .enumerate()
+                .filter(|&(i, index)| i == 0 || indices[i - 1] != *index)
+                .map(|(_, &i)| run[i]),
+        );
     }
     kept
 }
@@ -77,7 +83,12 @@ mod tests {
     #[test]
     fn a_hundred_thousand_noisy_points_become_a_few_thousand_with_the_same_extremes() {
         let points: Vec<Point> = (0..100_000)
-            .map(|i| (f64::from(i) * 0.002, 50.0 + 40.0 * (f64::from(i) * 12.9898).sin().mul_add(43758.5453, 0.0).fract()))
+            .map(|i| {
+                (
+                    f64::from(i) * 0.002,
+                    50.0 + 40.0 * (f64::from(i) * 12.9898).sin().mul_add(43758.5453, 0.0).fract(),
+                )
+            })
             .collect();
         let thin = simplify(&points);
         assert!(thin.len() < 4 * 801, "{}", thin.len());

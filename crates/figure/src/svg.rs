@@ -52,10 +52,18 @@ impl Writer {
         if !(self.outlines.is_empty() && self.clips.is_empty()) {
             out.push_str("<defs>\n");
             for ((font, character), id) in &self.outlines {
-                let _ = writeln!(out, "<path id=\"g{id}\" d=\"{}\"/>", path_data(&fonts::outline(font, *character), 0));
+                let _ = writeln!(
+                    out,
+                    "<path id=\"g{id}\" d=\"{}\"/>",
+                    path_data(&fonts::outline(font, *character), 0)
+                );
             }
             for (id, clip) in self.clips.iter().enumerate() {
-                let _ = writeln!(out, "<clipPath id=\"c{id}\"><path d=\"{}\"/></clipPath>", path_data(&clip.path(), 2));
+                let _ = writeln!(
+                    out,
+                    "<clipPath id=\"c{id}\"><path d=\"{}\"/></clipPath>",
+                    path_data(&clip.path(), 2)
+                );
             }
             out.push_str("</defs>\n");
         }
@@ -160,7 +168,11 @@ impl Writer {
                         String::new()
                     } else {
                         // Rules of TeX are 0.04 em thick.
-                        format!(" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"", text.colour, number(0.04 * size))
+                        format!(
+                            " fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"",
+                            text.colour,
+                            number(0.04 * size)
+                        )
                     };
                     let _ = write!(self.body, "<path d=\"{}\"{paint}/>", path_data(&path, 3));
                 }
@@ -242,7 +254,10 @@ mod tests {
 
     #[test]
     fn numbers_are_short_and_never_minus_zero() {
-        assert_eq!([1.0, -0.001, 2.5, 3.14159, -7.0, 100.0].map(number), ["1", "0", "2.5", "3.14", "-7", "100"]);
+        assert_eq!(
+            [1.0, -0.001, 2.5, 4.14501, -7.0, 100.0].map(number),
+            ["1", "0", "2.5", "4.15", "-7", "100"]
+        );
     }
 
     #[test]

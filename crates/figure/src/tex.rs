@@ -83,7 +83,10 @@ fn typeset(label: &str, bold: bool) -> Result<Typeset> {
 enum Piece {
     Text(String),
     /// `start` is the character position of the formula in the label, from 0.
-    Math { tex: String, start: usize },
+    Math {
+        tex: String,
+        start: usize,
+    },
 }
 
 fn pieces(label: &str) -> Result<Vec<Piece>> {
@@ -119,7 +122,9 @@ fn pieces(label: &str) -> Result<Vec<Piece>> {
                 pieces.push(Piece::Math { tex, start: position + 1 });
             }
             // The text fonts have Latin letters and punctuation only; everything else is set as a formula.
-            other if other.is_ascii() || fonts::has("Main-Regular", other) && !is_symbol(other) => text.push(other),
+            other if other.is_ascii() || fonts::has("Main-Regular", other) && !is_symbol(other) => {
+                text.push(other);
+            }
             other => {
                 flush(&mut text, &mut pieces);
                 pieces.push(Piece::Math { tex: other.to_string(), start: position });
@@ -252,7 +257,10 @@ mod tests {
     #[test]
     fn an_error_names_the_label_and_the_character() {
         let message = error("ratio $\\alpha + \\nosuch$ here");
-        assert!(message.contains("ratio $\\alpha + \\nosuch$ here") && message.contains("character 17"), "{message}");
+        assert!(
+            message.contains("ratio $\\alpha + \\nosuch$ here") && message.contains("character 17"),
+            "{message}"
+        );
         assert!(error("é $x").contains("character 3"));
         assert!(error("$a^b^c$").contains("character 5"));
         assert!(error("word 漢").contains('漢'));
@@ -269,7 +277,8 @@ mod tests {
 
     #[test]
     fn greek_letters_and_symbols_typed_in_text_are_set_as_formulas() {
-        for label in ["σ", "loss ε ≤ ∞", "café – naïve", "a × b ± c", "α→β", "“x” … ’"] {
+        for label in ["σ", "loss ε ≤ ∞", "café – naïve", "a × b ± c", "α→β", "“x” … ’"]
+        {
             assert!(!typeset(label, false).unwrap().marks.is_empty(), "{label}");
         }
     }

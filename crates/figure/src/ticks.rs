@@ -85,7 +85,11 @@ fn linear(scale: &Scale, length: f64) -> Vec<Ticks> {
                 _ => None,
             };
             let minor = minor_step.map_or_else(Vec::new, |step| step.multiples(scale.low, scale.high));
-            candidates.push(Ticks { minor: without(minor, &values, step.size()), major: ticks(&values, labels), note });
+            candidates.push(Ticks {
+                minor: without(minor, &values, step.size()),
+                major: ticks(&values, labels),
+                note,
+            });
         }
     }
     candidates
@@ -106,7 +110,11 @@ impl Step {
     /// `count` steps; dividing by a power of ten rounds once, so 3 × 0.1 is 0.3.
     fn times(self, count: f64) -> f64 {
         let whole = count * f64::from(self.mantissa);
-        if self.exponent < 0 { whole / power_of_ten(-self.exponent) } else { whole * power_of_ten(self.exponent) }
+        if self.exponent < 0 {
+            whole / power_of_ten(-self.exponent)
+        } else {
+            whole * power_of_ten(self.exponent)
+        }
     }
 
     /// The multiples in [low, high], ends included even if rounding puts them just outside.
@@ -116,7 +124,8 @@ impl Step {
         let (first, last) = ((low_steps - slack).ceil(), (high_steps + slack).floor());
         // An axis has at most ~50 minor ticks; more means that the step is below the spacing of the numbers.
         let count = (last - first + 1.0).clamp(0.0, 100.0) as usize;
-        let mut values: Vec<f64> = (0..count).map(|i| self.times(first + i as f64).clamp(low, high)).collect();
+        let mut values: Vec<f64> =
+            (0..count).map(|i| self.times(first + i as f64).clamp(low, high)).collect();
         values.dedup();
         values
     }
@@ -160,7 +169,8 @@ fn linear_labels(values: &[f64], step_exponent: i32) -> (Vec<String>, Option<Str
     let differences: Vec<f64> = values.iter().map(|value| value - offset).collect();
     let written = decimal(offset.abs(), (-place).max(0) as usize);
     let written = written.trim_matches('$');
-    let written = if written.contains('.') { written.trim_end_matches('0').trim_end_matches('.') } else { written };
+    let written =
+        if written.contains('.') { written.trim_end_matches('0').trim_end_matches('.') } else { written };
     let sign = if offset < 0.0 { '-' } else { '+' };
     (plain(&differences, unit), Some(format!("$\\times 10^{{{unit}}} {sign} {written}$")))
 }
@@ -195,12 +205,17 @@ fn log(scale: &Scale, length: f64) -> Vec<Ticks> {
             if decades.len() > MOST_LABELS + 2 || decades.len() < 2 {
                 continue;
             }
-            let major = decades.iter().map(|&decade| Tick { value: clamp(power_of_ten(decade)), label: log_label(1, decade) });
+            let major = decades
+                .iter()
+                .map(|&decade| Tick { value: clamp(power_of_ten(decade)), label: log_label(1, decade) });
             // Nine minor ticks per decade need room; between labelled decades the others are the minor ticks.
             let minor = if stride == 1 && per_decade >= 3.0 * CLOSEST_MINOR {
                 minor_digits()
             } else if stride > 1 && per_decade >= CLOSEST_MINOR / 1.5 {
-                (first..=last).filter(|decade| decade.rem_euclid(stride) != 0).map(|d| clamp(power_of_ten(d))).collect()
+                (first..=last)
+                    .filter(|decade| decade.rem_euclid(stride) != 0)
+                    .map(|d| clamp(power_of_ten(d)))
+                    .collect()
             } else {
                 Vec::new()
             };
@@ -211,16 +226,30 @@ fn log(scale: &Scale, length: f64) -> Vec<Ticks> {
         }
     }
     // From dense to sparse, each spread as evenly over a decade as digits allow.
-    for set in [&[1, 2, 3, 4, 5, 6, 7, 8, 9][..], &[1, 2, 3, 4, 6, 8], &[1, 2, 3, 5, 7], &[1, 2, 3, 5], &[1, 2, 5], &[3, 5], &[1, 3]] {
+    for set in [
+        &[1, 2, 3, 4, 5, 6, 7, 8, 9][..],
+        &[1, 2, 3, 4, 6, 8],
+        &[1, 2, 3, 5, 7],
+        &[1, 2, 3, 5],
+        &[1, 2, 5],
+        &[3, 5],
+        &[1, 3],
+    ] {
         let major = digits(set);
         if !(2..=MOST_LABELS - 2).contains(&major.len()) || major.len() < 3 && set.len() == 9 {
             continue;
         }
         let plain = major.iter().all(|(_, decade)| (-3..4).contains(decade));
-        let label = |&(digit, decade): &(i32, i32)| if plain { plain_label(digit, decade) } else { log_label(digit, decade) };
+        let label = |&(digit, decade): &(i32, i32)| {
+            if plain { plain_label(digit, decade) } else { log_label(digit, decade) }
+        };
         let values: Vec<f64> = major.iter().map(value).collect();
         let minor = without(minor_digits(), &values, scale.low);
-        candidates.push(Ticks { major: ticks(&values, major.iter().map(label).collect()), minor, note: None });
+        candidates.push(Ticks {
+            major: ticks(&values, major.iter().map(label).collect()),
+            minor,
+            note: None,
+        });
     }
     if candidates.is_empty() { linear(scale, length) } else { candidates }
 }
@@ -235,7 +264,8 @@ fn plain_label(digit: i32, decade: i32) -> String {
 
 /// The ticks that the user asked for, as far as they lie on the axis.
 fn as_given(scale: &Scale, given: &[f64]) -> Ticks {
-    let mut values: Vec<f64> = given.iter().copied().filter(|&value| (scale.low..=scale.high).contains(&value)).collect();
+    let mut values: Vec<f64> =
+        given.iter().copied().filter(|&value| (scale.low..=scale.high).contains(&value)).collect();
     values.sort_by(f64::total_cmp);
     values.dedup();
     let decade = |value: f64| {
@@ -243,12 +273,14 @@ fn as_given(scale: &Scale, given: &[f64]) -> Ticks {
         ((value / power_of_ten(decade) - 1.0).abs() < 1e-9).then_some(decade)
     };
     if scale.kind == ScaleKind::Log && values.iter().all(|&value| decade(value).is_some()) {
-        let labels = values.iter().filter_map(|&value| decade(value)).map(|decade| log_label(1, decade)).collect();
+        let labels =
+            values.iter().filter_map(|&value| decade(value)).map(|decade| log_label(1, decade)).collect();
         return Ticks { major: ticks(&values, labels), ..Ticks::default() };
     }
     let digits = |value: f64| format!("{value}").split_once('.').map_or(0, |(_, digits)| digits.len() as i32);
     let decimals = values.iter().map(|&value| digits(value)).max().unwrap_or(0);
-    let (labels, note) = if values.is_empty() { (Vec::new(), None) } else { linear_labels(&values, -decimals) };
+    let (labels, note) =
+        if values.is_empty() { (Vec::new(), None) } else { linear_labels(&values, -decimals) };
     Ticks { major: ticks(&values, labels), minor: Vec::new(), note }
 }
 

@@ -43,7 +43,10 @@ fn decades_have_minor_ticks_at_two_to_nine() {
 #[test]
 fn log_axes_shorter_than_a_decade_and_longer_than_ten_are_labelled() {
     assert_eq!(labels(&chosen(ScaleKind::Log, 0.15, 0.9)), ["0.2", "0.3", "0.4", "0.6", "0.8"]);
-    assert_eq!(labels(&chosen(ScaleKind::Log, 2e-7, 6e-7)), (2..7).map(|d| format!("{d}\\times 10^{{-7}}")).collect::<Vec<_>>());
+    assert_eq!(
+        labels(&chosen(ScaleKind::Log, 2e-7, 6e-7)),
+        (2..7).map(|d| format!("{d}\\times 10^{{-7}}")).collect::<Vec<_>>()
+    );
     assert_eq!(labels(&chosen(ScaleKind::Log, 1.01, 1.09)).len(), 4, "linear steps on a very short axis");
     let long = chosen(ScaleKind::Log, 1e-30, 1.0);
     assert!(long.major.len() >= 3 && !long.minor.is_empty());
@@ -62,7 +65,10 @@ fn assert_sound(ticks: &Ticks, low: f64, high: f64) -> std::result::Result<(), T
     prop_assert!((2..=11).contains(&values.len()), "{} ticks in [{low}, {high}]", values.len());
     for list in [&values, &ticks.minor] {
         prop_assert!(list.windows(2).all(|pair| pair[0] < pair[1]), "sorted: {list:?}");
-        prop_assert!(list.iter().all(|&value| (low..=high).contains(&value)), "inside [{low}, {high}]: {list:?}");
+        prop_assert!(
+            list.iter().all(|&value| (low..=high).contains(&value)),
+            "inside [{low}, {high}]: {list:?}"
+        );
     }
     let mut labels = labels(ticks);
     labels.dedup();

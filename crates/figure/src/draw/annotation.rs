@@ -21,8 +21,10 @@ pub(super) fn draw(canvas: &mut Canvas, annotation: &Annotation) -> Result<()> {
     if !(x.is_finite() && y.is_finite()) {
         return Ok(());
     }
-    let (half_width, half_height) = (typeset.width * size / 2.0, (typeset.height + typeset.depth) * size / 2.0);
-    let area = Rect { left: x - half_width, right: x + half_width, top: y - half_height, bottom: y + half_height };
+    let (half_width, half_height) =
+        (typeset.width * size / 2.0, (typeset.height + typeset.depth) * size / 2.0);
+    let area =
+        Rect { left: x - half_width, right: x + half_width, top: y - half_height, bottom: y + half_height };
     let area = within(area, &view.frame.grown(-3.0));
     canvas.above.push(text(&typeset, area.left, area.top + typeset.height * size, size, false, &colour));
     canvas.occupancy.add_box(&area.grown(2.0), 2.0);

@@ -39,12 +39,27 @@ pub(super) fn draw(items: &mut Vec<Item>, plan: &PanelPlan, frame: Rect) {
     }
     for (tick, label) in plan.y.ticks.major.iter().zip(&plan.y.labels) {
         let x = frame.left - sizes.gap - label.width * size;
-        items.push(text(label, x, up(&plan.y, tick.value) + centring(label.height, label.depth, size), size, false, BLACK));
+        items.push(text(
+            label,
+            x,
+            up(&plan.y, tick.value) + centring(label.height, label.depth, size),
+            size,
+            false,
+            BLACK,
+        ));
     }
-    let below = if plan.x.labels.is_empty() { frame.bottom + 2.0 * sizes.gap } else { top + rise + fall + sizes.gap };
+    let below =
+        if plan.x.labels.is_empty() { frame.bottom + 2.0 * sizes.gap } else { top + rise + fall + sizes.gap };
     plan.x.label.draw(items, frame.centre().0, below, BLACK);
     if let Some(note) = &plan.x.note {
-        items.push(text(note, frame.right - note.width * size, below + note.height * size, size, false, BLACK));
+        items.push(text(
+            note,
+            frame.right - note.width * size,
+            below + note.height * size,
+            size,
+            false,
+            BLACK,
+        ));
     }
     let beside = frame.left - sizes.gap - plan.y.widest() - sizes.gap - plan.y.label.height();
     plan.y.label.draw_upright(items, beside, frame.centre().1, BLACK);

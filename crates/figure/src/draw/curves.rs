@@ -43,7 +43,10 @@ fn curve(canvas: &mut Canvas, x: &[f64], y: &[f64], style: &Style, width: f64) {
 fn region(canvas: &mut Canvas, x: &[f64], lower: &[f64], upper: &[f64], colour: &str, opacity: f64) {
     let view = canvas.view;
     let edges: Vec<[(f64, f64); 2]> = (0..x.len())
-        .map(|i| [lower[i], upper[i]].map(|y| (view.across(view.x.fraction(x[i])), view.up(view.y.fraction_or_bottom(y)))))
+        .map(|i| {
+            [lower[i], upper[i]]
+                .map(|y| (view.across(view.x.fraction(x[i])), view.up(view.y.fraction_or_bottom(y))))
+        })
         .collect();
     let finite = |edge: &[(f64, f64); 2]| edge.iter().all(|point| point.0.is_finite() && point.1.is_finite());
     let area = view.frame.grown(2.0);

@@ -54,19 +54,32 @@ pub(super) fn label(canvas: &mut Canvas, slope: &Slope, style: &Style) -> Result
         return Ok(());
     }
     let size = 0.95 * canvas.sizes.label;
-    let (half_width, half_height) = (typeset.width * size / 2.0, (typeset.height + typeset.depth) * size / 2.0);
+    let (half_width, half_height) =
+        (typeset.width * size / 2.0, (typeset.height + typeset.depth) * size / 2.0);
     let length = (x1 - x0).hypot(y1 - y0).max(1e-9);
     // Unit normal, and how far the box reaches along it.
     let (nx, ny) = ((y1 - y0) / length, (x0 - x1) / length);
     let reach = nx.abs() * half_width + ny.abs() * half_height + 4.0;
     let at = |side: f64| {
         let (x, y) = (middle_x + side * reach * nx, middle_y + side * reach * ny);
-        let area = Rect { left: x - half_width, right: x + half_width, top: y - half_height, bottom: y + half_height };
+        let area = Rect {
+            left: x - half_width,
+            right: x + half_width,
+            top: y - half_height,
+            bottom: y + half_height,
+        };
         within(area, &canvas.view.frame.grown(-2.0))
     };
     let (first, second) = (at(1.0), at(-1.0));
     let area = if canvas.occupancy.under(&first) <= canvas.occupancy.under(&second) { first } else { second };
-    canvas.above.push(text(&typeset, area.left, area.top + typeset.height * size, size, false, &style.colour));
+    canvas.above.push(text(
+        &typeset,
+        area.left,
+        area.top + typeset.height * size,
+        size,
+        false,
+        &style.colour,
+    ));
     canvas.occupancy.add_box(&area, 2.0);
     Ok(())
 }

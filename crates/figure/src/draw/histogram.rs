@@ -26,7 +26,8 @@ fn bars(canvas: &mut Canvas, histogram: &Histogram, style: &Style) {
         // A hair of white between bars, but never more than a quarter of one. NaN heights fail every comparison.
         let gap = (0.25f64).min((right - left) / 4.0) / 2.0;
         if right > left && (top - ground).abs() > 0.0 {
-            let bar = Rect { left: left + gap, right: right - gap, top: top.min(ground), bottom: top.max(ground) };
+            let bar =
+                Rect { left: left + gap, right: right - gap, top: top.min(ground), bottom: top.max(ground) };
             path.0.extend(bar.path().0);
             canvas.occupancy.add_box(&bar, 0.6);
         }
@@ -43,7 +44,8 @@ fn steps(canvas: &mut Canvas, histogram: &Histogram, style: &Style) {
     for (i, edge) in histogram.edges.windows(2).enumerate() {
         let [left, right] = [edge[0], edge[1]].map(|x| view.across(view.x.fraction(x)));
         let top = view.up(view.y.fraction_or_bottom(heights[i]));
-        let missing = |i: Option<usize>| i.and_then(|i| heights.get(i)).is_none_or(|height| !height.is_finite());
+        let missing =
+            |i: Option<usize>| i.and_then(|i| heights.get(i)).is_none_or(|height| !height.is_finite());
         if top.is_finite() {
             if missing(i.checked_sub(1)) {
                 points.extend([(f64::NAN, f64::NAN), (left, ground)]);

@@ -16,10 +16,12 @@ pub(super) fn draw(canvas: &mut Canvas, inset: &Inset, items: &mut Vec<Item>) ->
         return Err(Error::NestedInset { panel: canvas.name.to_owned() });
     }
     let outer = canvas.view.frame;
-    let plan = |size| PanelPlan::new(canvas.context.typesetter, &inset.panel, canvas.name, size, Sizes::INSET);
+    let plan =
+        |size| PanelPlan::new(canvas.context.typesetter, &inset.panel, canvas.name, size, Sizes::INSET);
     let (cell, plan) = if let Some([left, bottom, width, height]) = inset.place {
         let (left, bottom) = (outer.left + left * outer.width(), outer.bottom - bottom * outer.height());
-        let cell = Rect { left, bottom, right: left + width * outer.width(), top: bottom - height * outer.height() };
+        let cell =
+            Rect { left, bottom, right: left + width * outer.width(), top: bottom - height * outer.height() };
         (cell, plan((cell.width(), cell.height()))?)
     } else {
         let (width, height) = (WIDTH * outer.width(), HEIGHT * outer.height());

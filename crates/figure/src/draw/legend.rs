@@ -31,8 +31,13 @@ impl Layout {
         let rows = entries.len().div_ceil(columns);
         // Filling column by column may leave the last ones empty.
         let columns = if by_rows { columns } else { entries.len().div_ceil(rows.max(1)).max(1) };
-        let mut layout =
-            Self { entries, columns, by_rows, column_widths: vec![0.0; columns], row_heights: vec![0.0; rows] };
+        let mut layout = Self {
+            entries,
+            columns,
+            by_rows,
+            column_widths: vec![0.0; columns],
+            row_heights: vec![0.0; rows],
+        };
         for index in 0..layout.entries.len() {
             let (column, row) = layout.place(index);
             let text = &layout.entries[index].1;
@@ -111,7 +116,11 @@ fn sample(items: &mut Vec<Item>, entry: &Entry, left: f64, y: f64, sizes: &Sizes
         if entry.line.is_none() {
             let mut path = Path::default();
             path.segment(centre, y - 4.0, centre, y + 4.0);
-            items.push(Item::Path { path, fill: None, pen: Some(pen(colour, 0.75 * sizes.curve, Stroke::Solid)) });
+            items.push(Item::Path {
+                path,
+                fill: None,
+                pen: Some(pen(colour, 0.75 * sizes.curve, Stroke::Solid)),
+            });
         }
         let mut path = Path::default();
         points::shape(&mut path, *marker, centre, y, sizes.marker);
@@ -131,7 +140,8 @@ pub(super) fn inside(canvas: &mut Canvas, entries: &[Entry], items: &mut Vec<Ite
     let mut best: Option<(f64, Rect, Layout)> = None;
     for columns in 1..=4.min(entries.len()) {
         let layout = Layout::new(blocks.clone(), columns, false);
-        let too_large = (layout.width() - room).max(0.0) + (layout.height() - frame.height() + 2.0 * pad).max(0.0);
+        let too_large =
+            (layout.width() - room).max(0.0) + (layout.height() - frame.height() + 2.0 * pad).max(0.0);
         let (place, ink) = canvas.occupancy.emptiest(layout.width(), layout.height(), pad);
         // One column reads best; a second must save something. Reaching over the frame is worst.
         let cost = ink + 2.0 * (columns - 1) as f64 + 1e3 * too_large;

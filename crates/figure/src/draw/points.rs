@@ -12,7 +12,11 @@ pub(super) fn draw(canvas: &mut Canvas, markers: &Markers, style: &Style) {
     let near = view.frame.grown(0.01);
     let (mut bars, mut shapes) = (Path::default(), Path::default());
     let error = |column: &Option<crate::Column>, i: usize| {
-        column.as_ref().and_then(|column| column.get(i)).copied().filter(|error| error.is_finite() && *error > 0.0)
+        column
+            .as_ref()
+            .and_then(|column| column.get(i))
+            .copied()
+            .filter(|error| error.is_finite() && *error > 0.0)
     };
     for (i, (&x, &y)) in markers.x.iter().zip(markers.y.iter()).enumerate() {
         let (px, py) = view.point(x, y);
@@ -53,7 +57,11 @@ pub(super) fn draw(canvas: &mut Canvas, markers: &Markers, style: &Style) {
         canvas.occupancy.add_box(&Rect { left: px, top: py, right: px, bottom: py }.grown(radius), 1.0);
     }
     let width = 0.75 * canvas.sizes.curve;
-    canvas.above.push(Item::Path { path: bars, fill: None, pen: Some(pen(&style.colour, width, Stroke::Solid)) });
+    canvas.above.push(Item::Path {
+        path: bars,
+        fill: None,
+        pen: Some(pen(&style.colour, width, Stroke::Solid)),
+    });
     canvas.above.push(marks(shapes, style.marker, &style.colour, 0.8 * canvas.sizes.curve));
 }
 
@@ -65,7 +73,11 @@ fn cut([low, high]: [f64; 2]) -> Option<(f64, f64)> {
 /// Open shapes are filled white; crosses have no inside.
 pub(super) fn marks(path: Path, marker: Marker, colour: &str, width: f64) -> Item {
     let hollow = !matches!(marker, Marker::Cross | Marker::Plus);
-    Item::Path { path, fill: hollow.then(|| fill("#ffffff", 1.0)), pen: Some(pen(colour, width, Stroke::Solid)) }
+    Item::Path {
+        path,
+        fill: hollow.then(|| fill("#ffffff", 1.0)),
+        pen: Some(pen(colour, width, Stroke::Solid)),
+    }
 }
 
 /// A marker of about the area of a circle of this radius.

@@ -12,11 +12,12 @@ use serde_json::{Value, json};
 use crate::error::Result;
 use crate::figure::{Figure, Legend};
 use crate::layout;
+use crate::scene::Scene;
 use crate::series::{Book, legend_of};
 
 /// Draws all figures of the page; the style fits a plain page of text.
 const LOADER: &str = r#"<style>
-figure.didact-figure { margin: 1.5em auto; max-width: 1100px; }
+figure.didact-figure { margin: 1.5em auto; }
 figure.didact-figure figcaption { font: 15px/1.45 serif; margin: 0.4em 1.5em; }
 </style>
 <script>
@@ -39,12 +40,18 @@ pub fn page_assets() -> String {
 
 /// One figure with its caption, for a page that has [`page_assets`]. `id` must be unique on the page.
 pub fn div(figure: &Figure, id: &str) -> Result<String> {
+    // The static page finds every error, and free places for the insets.
+    let page = layout::page(figure)?;
     let id = text::escape(id);
     // In a script element nothing ends the data but `</`.
-    let data = description(figure)?.to_string().replace('<', "\\u003c");
-    let caption = figure.caption.as_deref().map(|caption| format!("<figcaption>{}</figcaption>\n", text::escape(caption)));
+    let data = description(figure, &page)?.to_string().replace('<', "\\u003c");
+    let caption = figure
+        .caption
+        .as_deref()
+        .map(|caption| format!("<figcaption>{}</figcaption>\n", text::escape(caption)));
     Ok(format!(
-        "<figure class=\"didact-figure\">\n<div id=\"{id}\"></div>\n{}<script type=\"application/json\" class=\"didact-figure-data\" data-target=\"{id}\">{data}</script>\n</figure>\n",
+        "<figure class=\"didact-figure\" style=\"max-width:{:.0}px\">\n<div id=\"{id}\"></div>\n{}<script type=\"application/json\" class=\"didact-figure-data\" data-target=\"{id}\">{data}</script>\n</figure>\n",
+        width(&page),
         caption.unwrap_or_default()
     ))
 }
@@ -59,42 +66,58 @@ pub fn to_html(figure: &Figure) -> Result<String> {
     ))
 }
 
-/// Height of a panel with its labels, and of what stands above and below the panels, in CSS pixels.
-const PANEL: f64 = 400.0;
-const TOP: f64 = 50.0;
-const BOTTOM: f64 = 110.0;
+/// CSS pixels per point of the static figure.
+const PIXELS: f64 = 2.2;
+/// Room in CSS pixels: left and right of all panels, above them, between columns and rows, from the panels to the legend,
+/// and a line of the legend.
+const SIDES: [f64; 2] = [85.0, 30.0];
+const TOP: f64 = 60.0;
+const GAPS: [f64; 2] = [95.0, 95.0];
+const BELOW: f64 = 75.0;
+const LEGEND_LINE: f64 = 27.0;
+
+/// Widest the figure is shown.
+fn width(page: &Scene) -> f64 {
+    PIXELS * page.width
+}
 
 /// The figure in the words of plotly.js: traces, layout, configuration.
-fn description(figure: &Figure) -> Result<Value> {
-    // The static page finds every error, and free places for the insets.
-    let page = layout::page(figure)?;
+fn description(figure: &Figure, page: &Scene) -> Result<Value> {
     let book = Book::new(figure)?;
     let columns = layout::columns(figure);
-    let rows = figure.panels.len().div_ceil(columns);
-    let height = TOP + BOTTOM + PANEL * rows as f64;
-    let mut plot = panels::Plot::default();
+    let room = width(page) - SIDES[0] - SIDES[1];
+    let frame = ((room + GAPS[0]) / columns as f64 - GAPS[0]).max(60.0);
+    let grid = panels::Grid {
+        columns,
+        rows: figure.panels.len().div_ceil(columns),
+        frame: [frame, frame * figure.aspect.unwrap_or(layout::ASPECT)],
+        gap: GAPS,
+    };
+    let mut plot = panels::Plot::new(grid.frame);
     let letters = layout::letters(figure);
     for (index, panel) in figure.panels.iter().enumerate() {
-        let domain = panels::domain(index % columns, index / columns, columns, rows);
-        let shown = legend_of(figure, panel) != Legend::None;
-        plot.panel(&book, panel, &letters[index], domain, shown)?;
+        let domain = grid.domain(index);
+        let legend = legend_of(figure, panel) != Legend::None;
+        plot.panel(&book, panel, &letters[index], domain, legend, false)?;
         for (inset, place) in panel.insets.iter().zip(&page.insets[index]) {
-            plot.panel(&book, &inset.panel, "", domain.part(*place), false)?;
+            plot.panel(&book, &inset.panel, "", domain.part(*place), false, true)?;
         }
     }
+    let bottom = BELOW + LEGEND_LINE * plot.legend_lines(room);
     let mut layout = json!({
-        "height": height,
-        "margin": {"l": 80, "r": 30, "t": TOP, "b": BOTTOM},
+        "height": TOP + grid.height() + bottom,
+        "margin": {"l": SIDES[0], "r": SIDES[1], "t": TOP, "b": bottom, "autoexpand": false},
         "paper_bgcolor": "#ffffff",
         "plot_bgcolor": "#ffffff",
         "font": {"family": "Latin Modern Roman, CMU Serif, Times New Roman, serif", "size": 14, "color": "#1a1a1a"},
         "barmode": "overlay",
         "hovermode": "closest",
-        "legend": {"orientation": "h", "x": 0.5, "xanchor": "center", "y": -70.0 / (PANEL * rows as f64), "yanchor": "top"},
+        "legend": {"orientation": "h", "x": 0.5, "xanchor": "center", "y": -BELOW / grid.height(), "yanchor": "top"},
         "annotations": plot.annotations,
     });
     if let Some(title) = &figure.title {
-        layout["title"] = json!({"text": text::label(title)?, "x": 0.5});
+        layout["title"] =
+            json!({"text": text::label(title)?, "x": 0.5, "y": 1, "yanchor": "top", "pad": {"t": 8}});
     }
     for (name, axis) in plot.axes {
         layout[name] = axis;
@@ -118,7 +141,11 @@ mod tests {
             legend: Some("</script> $\\beta$".into()),
             ..Line::default()
         };
-        let panel = Panel { x: Axis::log("ratio $\\alpha$"), layers: vec![crate::Layer::Line(line)], ..Panel::default() };
+        let panel = Panel {
+            x: Axis::log("ratio $\\alpha$"),
+            layers: vec![crate::Layer::Line(line)],
+            ..Panel::default()
+        };
         Figure { panels: vec![panel], caption: Some("a < b".into()), ..Figure::default() }
     }
 

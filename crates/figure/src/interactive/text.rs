@@ -1,11 +1,28 @@
 //! Labels for the browser.
 
 use crate::error::Result;
-use crate::tex;
+use crate::label::Block;
+use crate::tex::{self, Typesetter};
 
 /// A label for plotly: one formula if it has any, else text without mark-up.
 pub(super) fn label(label: &str) -> Result<String> {
     Ok(tex::formula(label)?.unwrap_or_else(|| escape(&label.replace("\\$", "$"))))
+}
+
+/// As [`label`], in lines no longer than `room` pixels.
+pub(super) fn wrapped(text: &str, size: f64, room: f64) -> Result<String> {
+    let block = Block::fit(&Typesetter::default(), text, size, room)?;
+    let lines: Vec<&str> = block.sources().collect();
+    if lines.len() < 2 {
+        return label(text);
+    }
+    if !text.contains('$') {
+        return Ok(lines.into_iter().map(escape).collect::<Vec<_>>().join("<br>"));
+    }
+    let row =
+        |line: &str| Ok(tex::formula(&format!("{line}$$"))?.unwrap_or_default().trim_matches('$').to_owned());
+    let rows = lines.into_iter().map(row).collect::<Result<Vec<_>>>()?;
+    Ok(format!("$\\displaylines{{{}}}$", rows.join(r"\\")))
 }
 
 /// `&`, `<`, `>` and quotes as entities.
@@ -83,7 +100,18 @@ mod tests {
 
     #[test]
     fn words_around_a_formula_go_into_it() {
-        assert_eq!(label(r"ratio $\alpha = P/N$ (100%)").unwrap(), r"$\text{ratio }\alpha = P/N\text{ (100%)}$");
+        assert_eq!(
+            label(r"ratio $\alpha = P/N$ (100%)").unwrap(),
+            r"$\text{ratio }\alpha = P/N\text{ (100%)}$"
+        );
         assert_eq!(label("a < b").unwrap(), "a &lt; b");
+    }
+
+    #[test]
+    fn long_labels_are_broken_with_or_without_formulas() {
+        assert_eq!(wrapped("a long label", 10.0, 30.0).unwrap(), "a long<br>label");
+        let formula = wrapped("long label $x$", 10.0, 30.0).unwrap();
+        assert_eq!(formula, r"$\displaylines{\text{long}\\\text{label }x}$");
+        assert_eq!(wrapped("short $x$", 10.0, 300.0).unwrap(), r"$\text{short }x$");
     }
 }
