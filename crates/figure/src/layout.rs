@@ -181,3 +181,7 @@ impl Margins {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "layout_tests.rs"]
+mod tests;

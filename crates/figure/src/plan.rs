@@ -113,11 +113,8 @@ impl PanelPlan {
         });
         let bar = bar.map(|map| BarPlan::new(typesetter, map, letter, height, sizes)).transpose()?;
         let frame_width = width - bar.as_ref().map_or(0.0, |bar| bar.room);
-        let mut x = AxisPlan::new(typesetter, &panel.x, x, frame_width, Direction::Across, sizes)?;
+        let x = AxisPlan::new(typesetter, &panel.x, x, frame_width, Direction::Across, sizes)?;
         let y = AxisPlan::new(typesetter, &panel.y, y, height, Direction::Up, sizes)?;
-        // The factor of the x axis stands at the right end of the label's line.
-        let note_room = x.note.as_ref().map_or(0.0, |note| 2.0 * (note.width * sizes.tick_label + sizes.gap));
-        x.label = Block::fit(typesetter, &panel.x.label, sizes.label, (width - note_room).max(20.0))?;
         let title = Block::fit(typesetter, panel.title.as_deref().unwrap_or(""), sizes.label, frame_width)?;
         let shown = if sizes.label == Sizes::INSET.label { "" } else { letter };
         let letter = (!shown.is_empty()).then(|| typesetter.set_bold(shown)).transpose()?;
@@ -148,8 +145,10 @@ impl PanelPlan {
         if !x.labels.is_empty() {
             bottom = x_label_gap(sizes) + x.tallest() + gap;
         }
-        let note = x.note.as_ref().map_or(0.0, |note| (note.height + note.depth) * sizes.tick_label);
-        bottom += x.label.height().max(note);
+        bottom += self.x_note_line(width) + x.label.height();
+        if let (0.0, Some(note)) = (self.x_note_line(width), &x.note) {
+            bottom += ((note.height + note.depth) * sizes.tick_label - x.label.height()).max(0.0);
+        }
         let mut top = 1.0;
         for (tick, label) in y.ticks.major.iter().zip(&y.labels) {
             let half = (label.height + label.depth) * sizes.tick_label / 2.0;
@@ -164,6 +163,15 @@ impl PanelPlan {
         let above_bar = bar.as_ref().map_or(0.0, |bar| bar.above(height, sizes));
         top = top.max(letter).max(self.note_line() + title).max(above_bar);
         Margins { left, right, top, bottom }
+    }
+
+    /// Height of the line that the factor of the x axis needs for itself; zero if it fits beside the label, at the right end
+    /// of its line.
+    pub(crate) fn x_note_line(&self, width: f64) -> f64 {
+        let Some(note) = &self.x.note else { return 0.0 };
+        let size = self.sizes.tick_label;
+        let beside = self.x.label.width() + 2.0 * (note.width * size + self.sizes.gap) <= width;
+        if beside { 0.0 } else { (note.height + note.depth) * size + self.sizes.gap }
     }
 
     /// Height of the factor above the y axis, with its gap.

@@ -64,6 +64,7 @@ pub(crate) struct Text {
 }
 
 impl Text {
+    #[cfg(test)]
     /// The box around the ink (by the font's own metrics).
     pub(crate) fn bounds(&self) -> Rect {
         let Typeset { width, height, depth, .. } = *self.typeset;

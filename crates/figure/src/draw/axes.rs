@@ -50,7 +50,7 @@ pub(super) fn draw(items: &mut Vec<Item>, plan: &PanelPlan, frame: Rect) {
     }
     let below =
         if plan.x.labels.is_empty() { frame.bottom + 2.0 * sizes.gap } else { top + rise + fall + sizes.gap };
-    plan.x.label.draw(items, frame.centre().0, below, BLACK);
+    plan.x.label.draw(items, frame.centre().0, below + plan.x_note_line(frame.width()), BLACK);
     if let Some(note) = &plan.x.note {
         items.push(text(
             note,
