@@ -3,11 +3,10 @@
 //! Layers that belong to one series (its theory line, its band, its simulated points) carry the same `group`: they share
 //! one colour and one legend entry. Without a group the legend text plays that part, also across panels.
 
-use std::borrow::Cow;
-use std::ops::Deref;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use crate::column::Column;
 
 /// One thing drawn in a panel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,52 +28,6 @@ pub enum Layer {
     Guide(Guide),
     /// A power law (log-log) or a straight line (linear axes) to compare slopes with.
     Slope(Slope),
-}
-
-/// Numbers of a data column. NaN and infinity mean "no value here" and are written as `null`, so that a broken curve
-/// survives JSON.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Column(pub Vec<f64>);
-
-impl Deref for Column {
-    type Target = [f64];
-    fn deref(&self) -> &[f64] {
-        &self.0
-    }
-}
-
-impl<T: Into<Vec<f64>>> From<T> for Column {
-    fn from(values: T) -> Self {
-        Self(values.into())
-    }
-}
-
-impl FromIterator<f64> for Column {
-    fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
-        Self(values.into_iter().collect())
-    }
-}
-
-impl Serialize for Column {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|&value| value.is_finite().then_some(value)))
-    }
-}
-
-impl<'de> Deserialize<'de> for Column {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let values = Vec::<Option<f64>>::deserialize(deserializer)?;
-        Ok(values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect())
-    }
-}
-
-impl JsonSchema for Column {
-    fn schema_name() -> Cow<'static, str> {
-        "Column".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        Vec::<Option<f64>>::json_schema(generator)
-    }
 }
 
 /// A curve through points in the given order; it breaks where a coordinate is NaN, infinite or (on a log axis) not
@@ -420,15 +373,6 @@ impl Layer {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn gaps_survive_json() {
-        let column = Column(vec![1.0, f64::NAN, f64::INFINITY, -2.5]);
-        let text = serde_json::to_string(&column).unwrap();
-        assert_eq!(text, "[1.0,null,null,-2.5]");
-        let back: Column = serde_json::from_str(&text).unwrap();
-        assert!(back[0] == 1.0 && back[1].is_nan() && back[2].is_nan() && back[3] == -2.5);
-    }
 
     #[test]
     fn a_normalised_histogram_integrates_to_one_with_unequal_bins() {

@@ -23,10 +23,18 @@ const NARROWEST: f64 = 40.0;
 /// Draws a figure on a page.
 pub(crate) fn page(figure: &Figure) -> Result<Scene> {
     check::figure(figure)?;
+    let (page, headroom) = attempt(figure, &vec![0.0; figure.panels.len()])?;
+    // A legend that found no room gets some above the data.
+    if headroom.iter().any(|&headroom| headroom > 0.0) { Ok(attempt(figure, &headroom)?.0) } else { Ok(page) }
+}
+
+/// Draws a figure, leaving a fraction of each panel empty at the top, and says which fractions its legends would need.
+fn attempt(figure: &Figure, headroom: &[f64]) -> Result<(Scene, Vec<f64>)> {
     let typesetter = Typesetter::default();
     let book = Book::new(figure)?;
     let width = width(figure);
-    let grid = Grid::new(figure, &typesetter, width)?;
+    let grid = Grid::new(figure, &typesetter, width, headroom)?;
+    let mut wanted = Vec::new();
     let letters = letters(figure);
     let shared = figure.panels.iter().filter(|panel| legend_of(figure, panel) == Legend::Bottom);
     let legend = legend::Layout::below(&typesetter, book.entries(shared)?, width - 2.0 * PAD)?;
@@ -57,6 +65,7 @@ pub(crate) fn page(figure: &Figure) -> Result<Scene> {
             let drawn = draw::panel(&context, panel, &letters[index], &plan, cell, legend_of(figure, panel))?;
             items.extend(drawn.items);
             insets.push(drawn.insets);
+            wanted.push(drawn.headroom);
             left += frame_width + after + COLUMN_GAP;
         }
         top += frame_height + below + ROW_GAP;
@@ -67,14 +76,8 @@ pub(crate) fn page(figure: &Figure) -> Result<Scene> {
         legend.draw(&mut items, (width - legend.width()) / 2.0, height, &Sizes::PANEL);
         height += legend.height();
     }
-    Ok(Scene {
-        width,
-        height: height + PAD,
-        title: figure.title.clone(),
-        description: figure.caption.clone(),
-        items,
-        insets,
-    })
+    let (title, description) = (figure.title.clone(), figure.caption.clone());
+    Ok((Scene { width, height: height + PAD, title, description, items, insets }, wanted))
 }
 
 fn width(figure: &Figure) -> f64 {
@@ -122,7 +125,7 @@ struct Grid {
 impl Grid {
     /// Margins depend on the labels, these on the ticks, and these on the size of the frames, which the margins leave. The
     /// margins only grow from round to round, so this settles.
-    fn new(figure: &Figure, typesetter: &Typesetter, width: f64) -> Result<Self> {
+    fn new(figure: &Figure, typesetter: &Typesetter, width: f64, headroom: &[f64]) -> Result<Self> {
         let columns = columns(figure);
         let letters = letters(figure);
         let mut grid = Self {
@@ -139,10 +142,10 @@ impl Grid {
                 return Err(Error::NoRoom { columns, width, left });
             }
             grid.frame = (left, figure.aspect.unwrap_or(ASPECT) * left);
-            let plan = |(panel, letter): (_, &String)| {
-                PanelPlan::new(typesetter, panel, letter, grid.frame, Sizes::PANEL)
+            let plan = |(index, panel): (usize, _)| {
+                PanelPlan::new(typesetter, panel, &letters[index], grid.frame, Sizes::PANEL, headroom[index])
             };
-            grid.plans = figure.panels.iter().zip(&letters).map(plan).collect::<Result<_>>()?;
+            grid.plans = figure.panels.iter().enumerate().map(plan).collect::<Result<_>>()?;
             let mut settled = true;
             for (known, plan) in grid.margins.iter_mut().zip(&grid.plans) {
                 let grown = known.union(&plan.margins);

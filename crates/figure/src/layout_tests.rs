@@ -121,6 +121,34 @@ fn an_automatic_inset_and_an_inner_legend_keep_apart() {
 }
 
 #[test]
+fn a_crowded_panel_makes_room_for_its_legend_above_the_data() {
+    let crowd = |k: i32| {
+        let wave = |x: i32| ((f64::from(x) + 9.0 * f64::from(k)) / 11.0).sin();
+        let x = (0..100).map(f64::from).collect();
+        Layer::Line(Line {
+            x,
+            y: (0..100).map(wave).collect(),
+            legend: Some(format!("$k = {k}$")),
+            ..Line::default()
+        })
+    };
+    let panel = Panel { layers: (0..9).map(crowd).collect(), ..Panel::default() };
+    let figure = |range| {
+        let y = Axis { range, ..Axis::default() };
+        Figure { panels: vec![Panel { y, ..panel.clone() }], legend: Legend::Inside, ..Figure::default() }
+    };
+    let none = [0.0];
+    let (_, wanted) = attempt(&figure(None), &none).unwrap();
+    assert!(wanted[0] > 0.1 && wanted[0] <= 0.5, "{wanted:?}");
+    let (_, wanted) = attempt(&figure(None), &wanted).unwrap();
+    assert_eq!(wanted, none, "with that room it hides nothing");
+    assert_eq!(faults(&figure(None)), Vec::<String>::new());
+    // A given range is kept, whatever the legend hides.
+    let given = page(&figure(Some([-1.0, 1.0]))).unwrap();
+    assert!(given.texts().iter().all(|text| text.typeset.source != "$1.5$"));
+}
+
+#[test]
 fn letters_go_on_after_z() {
     let figure = Figure { panels: vec![Panel::default(); 28], ..Figure::default() };
     let letters = letters(&figure);

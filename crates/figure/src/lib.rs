@@ -25,6 +25,7 @@
 mod check;
 mod clip;
 mod colormap;
+mod column;
 mod draw;
 mod error;
 mod figure;
@@ -49,14 +50,15 @@ mod svg;
 mod tex;
 mod ticks;
 
+pub use column::Column;
 pub use error::{Error, Result};
 pub use figure::{Annotation, Axis, Figure, Inset, Legend, NamedWidth, Panel, ScaleKind, Width};
 pub use fonts::font_licence;
 #[cfg(feature = "html")]
 pub use interactive::to_html;
 pub use layer::{
-    Band, Colour, ColourBar, ColourMap, Column, Density, Guide, HeatMap, Histogram, HistogramStyle, Layer,
-    Line, Marker, Markers, Slope, Stroke,
+    Band, Colour, ColourBar, ColourMap, Density, Guide, HeatMap, Histogram, HistogramStyle, Layer, Line,
+    Marker, Markers, Slope, Stroke,
 };
 
 /// The figure as SVG, with glyphs as outlines: it looks the same everywhere and needs no font.

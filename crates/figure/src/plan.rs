@@ -98,15 +98,22 @@ pub(crate) const BAR_WIDTH: f64 = 8.0;
 pub(crate) const LETTER: f64 = 10.0;
 
 impl PanelPlan {
-    /// Plans `panel` for a frame of `width` × `height`; a colour bar takes its room from the width.
+    /// Plans `panel` for a frame of `width` × `height`; a colour bar takes its room from the width. An automatic y axis leaves the
+    /// fraction `headroom` of the frame empty at the top.
     pub(crate) fn new(
         typesetter: &Typesetter,
         panel: &Panel,
         letter: &str,
         (width, height): (f64, f64),
         sizes: Sizes,
+        headroom: f64,
     ) -> Result<Self> {
-        let [x, y] = scale::scales(panel, letter)?;
+        let [x, mut y] = scale::scales(panel, letter)?;
+        let fixed =
+            panel.y.range.is_some() || panel.layers.iter().any(|layer| matches!(layer, Layer::HeatMap(_)));
+        if !fixed {
+            y = y.with_headroom(headroom);
+        }
         let bar = panel.layers.iter().find_map(|layer| match layer {
             Layer::HeatMap(map) if map.bar.is_some() => Some(map),
             _ => None,

@@ -23,6 +23,16 @@ impl Scale {
         }
     }
 
+    /// The scale continued so that what it shows now takes 1 − `fraction` of it.
+    pub(crate) fn with_headroom(self, fraction: f64) -> Self {
+        let stretch = 1.0 / (1.0 - fraction);
+        let high = match self.kind {
+            ScaleKind::Linear => self.low + stretch * (self.high - self.low),
+            ScaleKind::Log => self.low * (self.high / self.low).powf(stretch),
+        };
+        Self { high, ..self }
+    }
+
     /// As [`Scale::fraction`], but values below a log axis are put at its low end: for ends of error bars and bands.
     pub(crate) fn fraction_or_bottom(&self, value: f64) -> f64 {
         match self.kind {

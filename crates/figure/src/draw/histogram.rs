@@ -21,7 +21,8 @@ fn bars(canvas: &mut Canvas, histogram: &Histogram, style: &Style) {
     let ground = view.up(view.y.fraction_or_bottom(0.0).clamp(0.0, 1.0));
     let mut path = Path::default();
     for (edge, height) in histogram.edges.windows(2).zip(histogram.drawn_heights()) {
-        let [left, right] = [edge[0], edge[1]].map(|x| view.across(view.x.fraction(x).clamp(0.0, 1.0)));
+        let [left, right] =
+            [edge[0], edge[1]].map(|x| view.across(view.x.fraction_or_bottom(x).clamp(0.0, 1.0)));
         let top = view.up(view.y.fraction_or_bottom(height).clamp(-0.01, 1.01));
         // A hair of white between bars, but never more than a quarter of one. NaN heights fail every comparison.
         let gap = (0.25f64).min((right - left) / 4.0) / 2.0;
@@ -39,22 +40,19 @@ fn bars(canvas: &mut Canvas, histogram: &Histogram, style: &Style) {
 fn steps(canvas: &mut Canvas, histogram: &Histogram, style: &Style) {
     let view = canvas.view;
     let ground = view.up(view.y.fraction_or_bottom(0.0));
+    // A bin that starts below a log axis starts at its left end.
+    let across = |x: f64| view.across(view.x.fraction_or_bottom(x));
+    let bins: Vec<[f64; 3]> = histogram
+        .edges
+        .windows(2)
+        .zip(histogram.drawn_heights())
+        .map(|(edge, height)| [across(edge[0]), across(edge[1]), view.up(view.y.fraction_or_bottom(height))])
+        .collect();
     let mut points = Vec::new();
-    let heights = histogram.drawn_heights();
-    for (i, edge) in histogram.edges.windows(2).enumerate() {
-        let [left, right] = [edge[0], edge[1]].map(|x| view.across(view.x.fraction(x)));
-        let top = view.up(view.y.fraction_or_bottom(heights[i]));
-        let missing =
-            |i: Option<usize>| i.and_then(|i| heights.get(i)).is_none_or(|height| !height.is_finite());
-        if top.is_finite() {
-            if missing(i.checked_sub(1)) {
-                points.extend([(f64::NAN, f64::NAN), (left, ground)]);
-            }
-            points.extend([(left, top), (right, top)]);
-            if missing(i.checked_add(1)) {
-                points.push((right, ground));
-            }
-        }
+    for run in bins.split(|bin| !bin[2].is_finite()).filter(|run| !run.is_empty()) {
+        points.extend([(f64::NAN, f64::NAN), (run[0][0], ground)]);
+        points.extend(run.iter().flat_map(|&[left, right, top]| [(left, top), (right, top)]));
+        points.push((run[run.len() - 1][1], ground));
     }
     let width = canvas.sizes.curve;
     let mut path = Path::default();

@@ -17,7 +17,7 @@ pub(super) fn draw(canvas: &mut Canvas, inset: &Inset, items: &mut Vec<Item>) ->
     }
     let outer = canvas.view.frame;
     let plan =
-        |size| PanelPlan::new(canvas.context.typesetter, &inset.panel, canvas.name, size, Sizes::INSET);
+        |size| PanelPlan::new(canvas.context.typesetter, &inset.panel, canvas.name, size, Sizes::INSET, 0.0);
     let (cell, plan) = if let Some([left, bottom, width, height]) = inset.place {
         let (left, bottom) = (outer.left + left * outer.width(), outer.bottom - bottom * outer.height());
         let cell =

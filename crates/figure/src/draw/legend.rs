@@ -128,31 +128,43 @@ fn sample(items: &mut Vec<Item>, entry: &Entry, left: f64, y: f64, sizes: &Sizes
     }
 }
 
-/// Draws a legend inside a panel, in as many columns and at such a place that it hides least.
-pub(super) fn inside(canvas: &mut Canvas, entries: &[Entry], items: &mut Vec<Item>) -> Result<()> {
+/// A legend may hide this many cells of ink (2 pt wide each): a curve that grazes its corner.
+const GRAZING: f64 = 4.0;
+
+/// Draws a legend inside a panel, in as many columns and at such a place that it hides least. If it still hides data, the
+/// answer is the fraction of the frame that would have to be empty at the top; zero otherwise.
+pub(super) fn inside(canvas: &mut Canvas, entries: &[Entry], items: &mut Vec<Item>) -> Result<f64> {
     if entries.is_empty() {
-        return Ok(());
+        return Ok(0.0);
     }
     let frame = canvas.view.frame;
     let pad = 1.5 * canvas.sizes.major;
     let room = frame.width() - 2.0 * pad;
     let blocks = set(canvas.context.typesetter, entries.to_vec(), 0.9 * canvas.sizes.label, room)?;
-    let mut best: Option<(f64, Rect, Layout)> = None;
+    let mut best: Option<(f64, f64, Rect, Layout)> = None;
+    let mut lowest = f64::INFINITY;
     for columns in 1..=4.min(entries.len()) {
         let layout = Layout::new(blocks.clone(), columns, false);
         let too_large =
             (layout.width() - room).max(0.0) + (layout.height() - frame.height() + 2.0 * pad).max(0.0);
         let (place, ink) = canvas.occupancy.emptiest(layout.width(), layout.height(), pad);
+        if layout.width() <= room {
+            lowest = lowest.min(layout.height());
+        }
         // One column reads best; a second must save something. Reaching over the frame is worst.
         let cost = ink + 2.0 * (columns - 1) as f64 + 1e3 * too_large;
         if best.as_ref().is_none_or(|(least, ..)| cost < *least) {
-            best = Some((cost, place, layout));
+            best = Some((cost, ink, place, layout));
         }
     }
-    if let Some((_, place, layout)) = best {
+    let mut headroom = 0.0;
+    if let Some((_, ink, place, layout)) = best {
         items.push(Item::Path { path: place.grown(2.0).path(), fill: Some(fill("#ffffff", 0.8)), pen: None });
         layout.draw(items, place.left, place.top, &canvas.sizes);
         canvas.occupancy.add_box(&place, 3.0);
+        if ink > GRAZING && lowest.is_finite() {
+            headroom = ((lowest + 2.0 * pad) / frame.height()).min(0.5);
+        }
     }
-    Ok(())
+    Ok(headroom)
 }

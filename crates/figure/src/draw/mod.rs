@@ -33,6 +33,8 @@ pub(crate) struct Context<'a> {
 pub(crate) struct Drawn {
     pub(crate) items: Vec<Item>,
     pub(crate) insets: Vec<[f64; 4]>,
+    /// Fraction of the frame to leave empty at the top for the legend, if there was no room for it.
+    pub(crate) headroom: f64,
 }
 
 /// A panel being drawn.
@@ -87,14 +89,15 @@ pub(crate) fn panel(
     let mut later = Vec::new();
     let place = |inset| inset::draw(&mut canvas, inset, &mut later);
     let insets = panel.insets.iter().map(place).collect::<Result<_>>()?;
+    let mut headroom = 0.0;
     if legend == Legend::Inside {
-        legend::inside(&mut canvas, &context.book.entries([panel])?, &mut later)?;
+        headroom = legend::inside(&mut canvas, &context.book.entries([panel])?, &mut later)?;
     }
     let mut items = vec![Item::Clipped { to: frame, items: canvas.inside }];
     axes::draw(&mut items, plan, frame);
     items.extend(canvas.above);
     items.extend(later);
-    Ok(Drawn { items, insets })
+    Ok(Drawn { items, insets, headroom })
 }
 
 /// Lower depths are drawn first.
