@@ -5,8 +5,8 @@ use crate::measure::Measured;
 use crate::points::Point;
 use crate::quantities::Scan;
 use crate::results::Results;
-use didact_figure::figure::{Figure, Panel};
-use didact_figure::layer::{Band, Layer, Line, Markers};
+use didact_figure::{Figure, Panel};
+use didact_figure::{Band, Layer, Line, Markers};
 
 /// Everything a figure may draw.
 pub struct Drawable<'a> {

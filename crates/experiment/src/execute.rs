@@ -9,7 +9,7 @@ use crate::report::Report;
 use crate::results::Results;
 use crate::source::Diagnostic;
 use crate::store::{Table, write_atomically};
-use didact_figure::figure::Figure;
+use didact_figure::Figure;
 use didact_model::{EngineError, Monitor};
 use rayon::prelude::*;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! One static page per run: claims, interactive figures, the description, where it came from, what to cite.
 
 use crate::claims::{Judged, Verdict};
-use didact_figure::figure::Figure;
+use didact_figure::Figure;
 use didact_figure::interactive;
 use didact_model::families::Reference;
 

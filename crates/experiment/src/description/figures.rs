@@ -1,8 +1,8 @@
 //! Figures as text: which columns of which runs, drawn how.
 
 use super::Overrides;
-use didact_figure::figure::{Annotation, Axis, Legend, Width};
-use didact_figure::layer::{Colour, Layer, Marker, Stroke};
+use didact_figure::{Annotation, Axis, Legend, Width};
+use didact_figure::{Colour, Layer, Marker, Stroke};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
