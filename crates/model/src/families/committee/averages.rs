@@ -175,8 +175,15 @@ impl<'a> Pairs<'a> {
             Route::Smooth | Route::Quadrature => covariance.rows(),
             Route::Erf(_) | Route::Relu | Route::Polynomial(_) => 0,
         };
-        let series = |row: usize| HermiteSeries::of(rule.activation(row).as_ref(), covariance[(row, row)].max(0.0));
-        Self { rule, covariance, series: (0..rows).map(series).collect() }
+        let variance = |row: usize| covariance[(row, row)].max(0.0);
+        let mut series: Vec<Option<HermiteSeries>> = Vec::with_capacity(rows);
+        for row in 0..rows {
+            // Teachers of equal length, and symmetric students, share one series.
+            let same = |&k: &usize| Arc::ptr_eq(rule.activation(k), rule.activation(row)) && variance(k) == variance(row);
+            let known = (0..row).find(same).map(|k| series[k].clone());
+            series.push(known.unwrap_or_else(|| HermiteSeries::of(rule.activation(row).as_ref(), variance(row))));
+        }
+        Self { rule, covariance, series }
     }
 
     fn series(&self, i: usize, k: usize) -> Option<(&HermiteSeries, &HermiteSeries)> {

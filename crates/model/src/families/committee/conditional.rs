@@ -30,8 +30,11 @@ const SPACING: f64 = 1.75;
 const WIDEST: f64 = 0.6;
 /// The grid of the error estimate.
 const COARSER: f64 = 4.0 / 3.0;
-/// Longest series: what is left at |ρ| = 1 is 1e-6 of the conditional variance of tanh at unit deviation.
+/// Longest series: at |ρ| = 1 they lack 1e-6 of the conditional variance of tanh at unit deviation, which is
+/// extrapolated from the last [`TAIL`] terms.
 const MOST_TERMS: usize = 40;
+/// Terms that stand for those left out; parity makes every other one vanish.
+const TAIL: usize = 4;
 /// A series ends where ρ^k falls below this.
 const SMALL_POWER: f64 = 1e-9;
 
@@ -92,6 +95,43 @@ struct Field<'a> {
 struct Correlated {
     fields: [usize; 2],
     powers: Vec<f64>,
+    /// Whether the powers were cut off while still of some size.
+    cut: bool,
+}
+
+impl Correlated {
+    /// 2 v_f v_h Σ_{k≥1} a_k b_k ρ^k.
+    ///
+    /// Terms beyond the last are taken to be those of the tail, scaled to what the two variances lack. Exact where the
+    /// fields are the same, so that the error of a perfect student vanishes whatever the length of the series.
+    fn covariance(&self, a: Conditional, b: Conditional) -> f64 {
+        let terms = self.powers.len();
+        let term = |k: usize| self.powers[k] * a.coefficients[k] * b.coefficients[k];
+        let sum: f64 = (0..terms).map(term).sum();
+        if !self.cut {
+            return sum;
+        }
+        let tail: f64 = (terms - TAIL..terms).map(term).sum();
+        let ([lack_a, tail_a], [lack_b, tail_b]) = (a.lack(terms), b.lack(terms));
+        let known = (tail_a * tail_b).sqrt();
+        if known > 0.0 { sum + tail * (lack_a * lack_b).sqrt() / known } else { sum }
+    }
+}
+
+/// What is known of a unit at one point of the plane.
+#[derive(Clone, Copy)]
+struct Conditional<'a> {
+    /// Orders 1, 2, …
+    coefficients: &'a [f64],
+    variance: f64,
+}
+
+impl Conditional<'_> {
+    /// What the first terms lack of the variance, and what the last [`TAIL`] of them give to it.
+    fn lack(&self, terms: usize) -> [f64; 2] {
+        let squares = |range: std::ops::Range<usize>| -> f64 { self.coefficients[range].iter().map(|c| c * c).sum() };
+        [(self.variance - squares(0..terms)).max(0.0), squares(terms - TAIL..terms)]
+    }
 }
 
 /// All fields given h_i and h_j.
@@ -125,7 +165,7 @@ impl<'a> Given<'a> {
                 }
                 let scale = 2.0 * residual[f] * residual[h];
                 let powers = (1..=count).scan(scale, |power, _| { *power *= rho; Some(*power) }).collect();
-                correlated.push(Correlated { fields: [f, h], powers });
+                correlated.push(Correlated { fields: [f, h], powers, cut: orders(rho) > count });
                 for field in [f, h] {
                     fields[field].terms = fields[field].terms.max(count + 1);
                 }
@@ -161,7 +201,8 @@ impl<'a> Given<'a> {
     /// E[e² | x, y] = (Σ v_f E g_f)² + Σ v_f² Var g_f + Σ_{f≠h} v_f v_h Cov(g_f, g_h).
     fn squared_error(&self, at: [f64; 2], line: &Line, work: &mut Work) -> f64 {
         let (mut mean, mut spread) = (0.0, 0.0);
-        for (field, coefficients) in self.fields.iter().zip(work.coefficients.chunks_exact_mut(MOST_TERMS)) {
+        let places = work.coefficients.chunks_exact_mut(MOST_TERMS).zip(&mut work.variances);
+        for (field, (coefficients, variance)) in self.fields.iter().zip(places) {
             let centre = field.along[0] * at[0] + field.along[1] * at[1];
             if field.deviation == 0.0 {
                 mean += field.weight * field.unit.value(centre);
@@ -172,12 +213,15 @@ impl<'a> Given<'a> {
             }
             project(&line.projection, &work.samples, &mut coefficients[..field.terms]);
             mean += field.weight * coefficients[0];
-            let variance = weighted_square(&line.rule.weights, &work.samples, coefficients[0]);
-            spread += field.weight * field.weight * variance;
+            *variance = weighted_square(&line.rule.weights, &work.samples, coefficients[0]);
+            spread += field.weight * field.weight * *variance;
         }
         for pair in &self.correlated {
-            let [a, b] = pair.fields.map(|f| &work.coefficients[f * MOST_TERMS + 1..(f + 1) * MOST_TERMS]);
-            spread += pair.powers.iter().zip(a).zip(b).map(|((p, a), b)| p * a * b).sum::<f64>();
+            let [a, b] = pair.fields.map(|f| Conditional {
+                coefficients: &work.coefficients[f * MOST_TERMS + 1..(f + 1) * MOST_TERMS],
+                variance: work.variances[f],
+            });
+            spread += pair.covariance(a, b);
         }
         mean * mean + spread
     }
@@ -202,11 +246,12 @@ struct Work {
     samples: Vec<f64>,
     /// [`MOST_TERMS`] per field.
     coefficients: Vec<f64>,
+    variances: Vec<f64>,
 }
 
 impl Work {
     fn new(fields: usize, nodes: usize) -> Self {
-        Self { samples: vec![0.0; nodes], coefficients: vec![0.0; fields * MOST_TERMS] }
+        Self { samples: vec![0.0; nodes], coefficients: vec![0.0; fields * MOST_TERMS], variances: vec![0.0; fields] }
     }
 }
 
