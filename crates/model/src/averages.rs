@@ -86,23 +86,28 @@ pub fn by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law, needed: Needed,
     let mut fields = vec![0.0; shape.rows()];
     let mut kick = Kick::new(shape);
     let outputs = k * r + k * k + shape.scalars;
-    let average = expectation(coordinates.dimension(), outputs, |z, values| {
-        let noise = coordinates.fields(z, &mut fields);
-        rule.kick(&Sample { fields: &fields, scalars: law.scalars, noise }, &mut kick);
-        let (drift, rest) = values.split_at_mut(k * r);
-        let (square, scalars) = rest.split_at_mut(k * k);
-        for i in 0..k {
-            for j in 0..r {
-                drift[i * r + j] = kick.rows[i] * z[j];
-            }
-            if needed == Needed::DriftAndNoise {
-                for j in 0..k {
-                    square[i * k + j] = kick.rows[i] * kick.rows[j];
+    let average = expectation(
+        coordinates.dimension(),
+        outputs,
+        |z, values| {
+            let noise = coordinates.fields(z, &mut fields);
+            rule.kick(&Sample { fields: &fields, scalars: law.scalars, noise }, &mut kick);
+            let (drift, rest) = values.split_at_mut(k * r);
+            let (square, scalars) = rest.split_at_mut(k * k);
+            for i in 0..k {
+                for j in 0..r {
+                    drift[i * r + j] = kick.rows[i] * z[j];
+                }
+                if needed == Needed::DriftAndNoise {
+                    for j in 0..k {
+                        square[i * k + j] = kick.rows[i] * kick.rows[j];
+                    }
                 }
             }
-        }
-        scalars.copy_from_slice(&kick.scalars);
-    }, BUDGET);
+            scalars.copy_from_slice(&kick.scalars);
+        },
+        BUDGET,
+    );
     let d = Mat::from_fn(k, r, |i, j| average.mean[i * r + j]);
     coordinates.drift(&d, &mut out.drift);
     out.noise = Mat::from_fn(k, k, |i, j| average.mean[k * r + i * k + j]);
@@ -117,9 +122,14 @@ pub fn risk_by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law) -> Estimat
     }
     let coordinates = Coordinates::of(&Law { label_noise: 0.0, ..*law });
     let mut fields = vec![0.0; rule.shape().rows()];
-    let average = expectation(coordinates.dimension(), 1, |z, values| {
-        coordinates.fields(z, &mut fields);
-        values[0] = rule.loss(&Sample { fields: &fields, scalars: law.scalars, noise: 0.0 });
-    }, BUDGET);
+    let average = expectation(
+        coordinates.dimension(),
+        1,
+        |z, values| {
+            coordinates.fields(z, &mut fields);
+            values[0] = rule.loss(&Sample { fields: &fields, scalars: law.scalars, noise: 0.0 });
+        },
+        BUDGET,
+    );
     Estimate { value: average.mean[0], error: average.error[0] }
 }

@@ -51,7 +51,12 @@ fn averages_of_a_rule_are_those_of_its_kick() {
             for k in 0..shape.rows() {
                 let difference = (a[(i, k)] - b[(i, k)]).abs();
                 let most = allowed(2.0 * law.covariance[(k, k)].sqrt());
-                assert!(difference <= most, "{name}: A C [{i},{k}] {} and {}, {most:e}", a[(i, k)], b[(i, k)]);
+                assert!(
+                    difference <= most,
+                    "{name}: A C [{i},{k}] {} and {}, {most:e}",
+                    a[(i, k)],
+                    b[(i, k)]
+                );
             }
             for j in 0..shape.trained {
                 let (n, m) = (known.noise[(i, j)], slow.noise[(i, j)]);
@@ -96,8 +101,12 @@ fn averages_match_monte_carlo() {
         let products = fields_times_kicks(&known, law);
         let check = |name: String, expected: f64| Check { name, expected, moments: Moments::default() };
         let mut checks = vec![check("risk".into(), rule.risk(law))];
-        checks.extend((0..k * p).map(|e| check(format!("A C [{},{}]", e / p, e % p), products[(e / p, e % p)])));
-        checks.extend((0..k * k).map(|e| check(format!("N [{},{}]", e / k, e % k), known.noise[(e / k, e % k)])));
+        checks.extend(
+            (0..k * p).map(|e| check(format!("A C [{},{}]", e / p, e % p), products[(e / p, e % p)])),
+        );
+        checks.extend(
+            (0..k * k).map(|e| check(format!("N [{},{}]", e / k, e % k), known.noise[(e / k, e % k)])),
+        );
         checks.extend(known.scalars.iter().enumerate().map(|(j, s)| check(format!("scalar {j}"), *s)));
         let lower = cholesky_psd(law.covariance).unwrap();
         let (mut z, mut kick) = (vec![0.0; p + 1], Kick::new(shape));
@@ -109,7 +118,8 @@ fn averages_match_monte_carlo() {
             let loss = rule.loss(&Sample { noise: 0.0, ..sample });
             let drifts = (0..k * p).map(|e| kick.rows[e / p] * fields[e % p]);
             let squares = (0..k * k).map(|e| kick.rows[e / k] * kick.rows[e % k]);
-            let values = std::iter::once(loss).chain(drifts).chain(squares).chain(kick.scalars.iter().copied());
+            let values =
+                std::iter::once(loss).chain(drifts).chain(squares).chain(kick.scalars.iter().copied());
             for (check, value) in checks.iter_mut().zip(values) {
                 check.moments.push(value);
             }

@@ -56,14 +56,19 @@ fn kick_is_the_gradient_of_the_loss() {
         let mut checked = 0;
         for draw in &draws {
             rule.kick(&draw.sample(), &mut kick);
-            let moved = |field: Option<usize>, scalar: Option<usize>, by: f64| {
-                let (mut fields, mut scalars) = (draw.fields.clone(), draw.scalars.clone());
-                field.iter().for_each(|&i| fields[i] += by);
-                scalar.iter().for_each(|&j| scalars[j] += by);
-                rule.loss(&Sample { fields: &fields, scalars: &scalars, noise: draw.noise })
+            let with_field = |i: usize, by: f64| {
+                let mut fields = draw.fields.clone();
+                fields[i] += by;
+                rule.loss(&Sample { fields: &fields, ..draw.sample() })
             };
-            let rows = (0..shape.trained).map(|i| (kick.rows[i], smooth_slope(|by| moved(Some(i), None, by))));
-            let scalars = (0..shape.scalars).map(|j| (kick.scalars[j], smooth_slope(|by| moved(None, Some(j), by))));
+            let with_scalar = |j: usize, by: f64| {
+                let mut scalars = draw.scalars.clone();
+                scalars[j] += by;
+                rule.loss(&Sample { scalars: &scalars, ..draw.sample() })
+            };
+            let rows = (0..shape.trained).map(|i| (kick.rows[i], smooth_slope(|by| with_field(i, by))));
+            let scalars =
+                (0..shape.scalars).map(|j| (kick.scalars[j], smooth_slope(|by| with_scalar(j, by))));
             for (got, expected) in rows.chain(scalars) {
                 let Some(expected) = expected else { continue };
                 let scale = 1.0 + rule.loss(&draw.sample()) + expected.abs();
@@ -95,7 +100,11 @@ fn curvature_is_the_derivative_of_kick() {
                     let Some(expected) = smooth_slope(kick) else { continue };
                     // Rules without a curvature of their own use differences of width 6e-6: error 1e-11 kick + 6e-12 kick‴.
                     let scale = 1.0 + kick(0.0).abs() + expected.abs();
-                    assert!((got[(i, k)] - expected).abs() < 1e-8 * scale, "{name}: {} and {expected}", got[(i, k)]);
+                    assert!(
+                        (got[(i, k)] - expected).abs() < 1e-8 * scale,
+                        "{name}: {} and {expected}",
+                        got[(i, k)]
+                    );
                     checked += 1;
                 }
             }
@@ -108,7 +117,8 @@ fn curvature_is_the_derivative_of_kick() {
 fn a_batch_is_its_samples() {
     for_every_example(|name, rule, draws| {
         let (shape, size) = (rule.shape(), draws.len());
-        let fields: Vec<f64> = (0..shape.rows()).flat_map(|k| draws.iter().map(move |d| d.fields[k])).collect();
+        let fields: Vec<f64> =
+            (0..shape.rows()).flat_map(|k| draws.iter().map(move |d| d.fields[k])).collect();
         let noise: Vec<f64> = draws.iter().map(|d| d.noise).collect();
         let scalars = &draws[0].scalars;
         let (mut rows, mut sums) = (vec![0.0; shape.trained * size], vec![0.0; shape.scalars]);
@@ -120,7 +130,10 @@ fn a_batch_is_its_samples() {
             for i in 0..shape.trained {
                 let (got, one) = (rows[i * size + j], kick.rows[i]);
                 // Another order of the operations: a few roundings of terms of size 1.
-                assert!((got - one).abs() < 1e-13 * (1.0 + one.abs()), "{name}: sample {j}, row {i}: {got} and {one}");
+                assert!(
+                    (got - one).abs() < 1e-13 * (1.0 + one.abs()),
+                    "{name}: sample {j}, row {i}: {got} and {one}"
+                );
             }
             for (s, one) in kick.scalars.iter().enumerate() {
                 expected[s] += one;

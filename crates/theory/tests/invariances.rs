@@ -18,7 +18,12 @@ fn committee() -> Committee {
 
 fn two_levels() -> Problem {
     let spectrum = Spectrum::new(vec![1.5, 0.5], vec![0.4, 0.6]).unwrap();
-    problem(&committee(), spectrum, Training::online(0.8), vec![random_gram(4, 0.7, 1), random_gram(4, 0.6, 2)])
+    problem(
+        &committee(),
+        spectrum,
+        Training::online(0.8),
+        vec![random_gram(4, 0.7, 1), random_gram(4, 0.6, 2)],
+    )
 }
 
 fn start(problem: &Problem) -> Overlaps {
@@ -34,9 +39,11 @@ fn splitting_an_eigenvalue_changes_nothing() {
     let mut rest = random_gram(4, 0.3, 4);
     let mut first = part.clone();
     first.add_scaled(1.0, &rest);
-    let joined = problem(&committee(), whole.spectrum.clone(), whole.training.clone(), vec![first, blocks[1].clone()]);
+    let joined =
+        problem(&committee(), whole.spectrum.clone(), whole.training.clone(), vec![first, blocks[1].clone()]);
     let spectrum = Spectrum::new(vec![1.5, 0.5, 1.5], vec![0.1, 0.6, 0.3]).unwrap();
-    let split = problem(&committee(), spectrum, whole.training.clone(), vec![part, blocks[1].clone(), rest.clone()]);
+    let split =
+        problem(&committee(), spectrum, whole.training.clone(), vec![part, blocks[1].clone(), rest.clone()]);
     let engine = OrderParameterOde::default();
     assert_close(&losses(&engine, &split, &TIMES), &losses(&engine, &joined, &TIMES), TOLERANCE, "losses");
     let (a, b) = (state_at(&engine, &split, 10.0), state_at(&engine, &joined, 10.0));
@@ -51,10 +58,13 @@ fn permuting_eigenspaces_commutes_with_the_flow() {
     let there = two_levels();
     let blocks = start(&there).blocks;
     let spectrum = Spectrum::new(vec![0.5, 1.5], vec![0.6, 0.4]).unwrap();
-    let back = problem(&committee(), spectrum, there.training.clone(), vec![blocks[1].clone(), blocks[0].clone()]);
+    let back =
+        problem(&committee(), spectrum, there.training.clone(), vec![blocks[1].clone(), blocks[0].clone()]);
     let engine = OrderParameterOde::default();
     let (a, b) = (state_at(&engine, &there, 10.0), state_at(&engine, &back, 10.0));
-    assert!(distance(&a.blocks[0], &b.blocks[1]) < TOLERANCE && distance(&a.blocks[1], &b.blocks[0]) < TOLERANCE);
+    assert!(
+        distance(&a.blocks[0], &b.blocks[1]) < TOLERANCE && distance(&a.blocks[1], &b.blocks[0]) < TOLERANCE
+    );
 }
 
 #[test]
@@ -112,9 +122,14 @@ fn a_perfect_student_stays() {
 /// dε/dt = −Σ_b λ_b² Tr(A g_b Aᵀ) − (s_a/s) |E ∂loss/∂a|², against a difference of ε along the flow.
 #[test]
 fn the_loss_falls_at_the_rate_of_its_squared_gradient() {
-    for (activation, train_output) in
-        [("erf(z/sqrt2)", false), ("erf(z)", true), ("relu", true), ("tanh", false), ("gelu", true), ("He3", false)]
-    {
+    for (activation, train_output) in [
+        ("erf(z/sqrt2)", false),
+        ("erf(z)", true),
+        ("relu", true),
+        ("tanh", false),
+        ("gelu", true),
+        ("He3", false),
+    ] {
         let spec = Committee { train_output, ..Committee::soft(2, 3, activation) };
         let spectrum = Spectrum::new(vec![1.5, 0.5], vec![0.4, 0.6]).unwrap();
         let training = Training { scalar_ratio: 0.7, ..Training::online(0.8) };
@@ -136,12 +151,20 @@ fn the_loss_falls_at_the_rate_of_its_squared_gradient() {
         let law = Law { covariance: &covariance, scalars: &now.scalars, label_noise: 0.0 };
         let mut averages = Averages::new(problem.rule.shape());
         problem.rule.averages(&law, Needed::Drift, &mut averages);
-        let rows: f64 = now.blocks.iter().zip(problem.spectrum.eigenvalues())
-            .map(|(g, lambda)| lambda * lambda * averages.drift.times(g).times(&averages.drift.transpose()).trace())
+        let rows: f64 = now
+            .blocks
+            .iter()
+            .zip(problem.spectrum.eigenvalues())
+            .map(|(g, lambda)| {
+                lambda * lambda * averages.drift.times(g).times(&averages.drift.transpose()).trace()
+            })
             .sum();
         let scalars: f64 = averages.scalars.iter().map(|s| s * s).sum();
         let expected = -0.8 * (rows + 0.7 * scalars);
         assert!(expected < 0.0);
-        assert!((difference - expected).abs() < 1e-9 * (1.0 + expected.abs()), "{activation}: {difference} {expected}");
+        assert!(
+            (difference - expected).abs() < 1e-9 * (1.0 + expected.abs()),
+            "{activation}: {difference} {expected}"
+        );
     }
 }

@@ -20,9 +20,11 @@ fn exact_loss(problem: &Problem, alpha: f64) -> f64 {
     let eta = problem.training.learning_rate;
     let start = common::state_at(&OrderParameterOde::default(), problem, 0.0).blocks;
     let v: Vec<f64> = (0..n).map(|a| lambda[a] * w[a].sqrt()).collect();
-    let h: Vec<f64> =
-        (0..n).map(|a| (start[a][(1, 1)] - 2.0 * start[a][(0, 1)] + start[a][(0, 0)]) / w[a].sqrt()).collect();
-    let s = Mat::from_fn(n, n, |a, b| eta * eta * v[a] * v[b] - if a == b { 2.0 * eta * lambda[a] } else { 0.0 });
+    let h: Vec<f64> = (0..n)
+        .map(|a| (start[a][(1, 1)] - 2.0 * start[a][(0, 1)] + start[a][(0, 0)]) / w[a].sqrt())
+        .collect();
+    let s =
+        Mat::from_fn(n, n, |a, b| eta * eta * v[a] * v[b] - if a == b { 2.0 * eta * lambda[a] } else { 0.0 });
     let eigen = symmetric_eigen(&s);
     let column = |k: usize| -> Vec<f64> { (0..n).map(|a| eigen.vectors[(a, k)]).collect() };
     (0..n).map(|k| 0.5 * dot(&v, &column(k)) * dot(&h, &column(k)) * (eigen.values[k] * alpha).exp()).sum()
@@ -61,7 +63,11 @@ fn above_the_critical_rate_learning_diverges() {
     for spectrum in [Spectrum::isotropic(), Spectrum::power_law(4, 1.0).unwrap()] {
         let outcome = |eta: f64| {
             let problem = linear(&spectrum, Training::online(eta));
-            let run = OrderParameterOde::default().run(&problem, &Record::new(vec![1.0, 2000.0], vec![]), &Unwatched);
+            let run = OrderParameterOde::default().run(
+                &problem,
+                &Record::new(vec![1.0, 2000.0], vec![]),
+                &Unwatched,
+            );
             run.unwrap().replicas[0].outcome.clone()
         };
         // η_c = 2/ν₁ = 2 for every spectrum of unit trace.

@@ -39,7 +39,8 @@ fn spherical_rows_keep_their_length() {
     for sphere in [Retraction::Euclidean, Retraction::Tangent] {
         let constraint = Constraint { sphere: Some(sphere), ..Constraint::none() };
         let problem = two_levels(&spec, Training { constraint, ..Training::online(1.0) });
-        for lengths in columns(&OrderParameterOde::default(), &problem, &[0.0, 1.0, 10.0, 60.0], &["norm[*]"]) {
+        for lengths in columns(&OrderParameterOde::default(), &problem, &[0.0, 1.0, 10.0, 60.0], &["norm[*]"])
+        {
             assert!(lengths.iter().all(|l| (l - lengths[0]).abs() < 1e-9), "{lengths:?}");
         }
     }
@@ -94,7 +95,8 @@ fn an_event_is_located_and_a_stopping_one_ends_the_run_there() {
     let engine = OrderParameterOde::default();
     let level = 0.5 * losses(&engine, &problem, &[0.0])[0];
     let run = |stops: bool| {
-        let mut record = Record::new(linear_times(0.0, 200.0, 3), observable::parse("loss", &problem).unwrap());
+        let mut record =
+            Record::new(linear_times(0.0, 200.0, 3), observable::parse("loss", &problem).unwrap());
         record.events = vec![falls_below(&problem, level, stops)];
         engine.run(&problem, &record, &Unwatched).unwrap().replicas.swap_remove(0)
     };
@@ -104,7 +106,9 @@ fn an_event_is_located_and_a_stopping_one_ends_the_run_there() {
     // The slope of the loss turns an error of time into one of loss.
     let around = losses(&engine, &problem, &[at - 1e-6, at, at + 1e-6]);
     assert!(around[0] > level && around[2] < level, "{around:?} around {level}");
-    assert!(matches!(&stopping.outcome, Outcome::Stopped { by, at: t } if by == "learned" && (t - at).abs() < 1e-6));
+    assert!(
+        matches!(&stopping.outcome, Outcome::Stopped { by, at: t } if by == "learned" && (t - at).abs() < 1e-6)
+    );
     assert!((stopping.last_time - at).abs() < 1e-6 && stopping.rows.len() == 1);
     assert!(distance(&stopping.last.blocks[0], &state_at(&engine, &problem, at).blocks[0]) < 1e-6);
 }
@@ -112,7 +116,11 @@ fn an_event_is_located_and_a_stopping_one_ends_the_run_there() {
 #[test]
 fn trained_output_weights_never_raise_the_loss_in_gradient_flow() {
     for activation in ["erf(z/sqrt2)", "relu", "tanh"] {
-        let spec = Committee { train_output: true, student_weights: Some(vec![0.4, -0.3]), ..Committee::soft(2, 2, activation) };
+        let spec = Committee {
+            train_output: true,
+            student_weights: Some(vec![0.4, -0.3]),
+            ..Committee::soft(2, 2, activation)
+        };
         let problem = two_levels(&spec, Training { scalar_ratio: 2.0, ..Training::online(0.5) });
         let losses = losses(&OrderParameterOde::gradient_flow(), &problem, &linear_times(0.0, 40.0, 41));
         assert!(losses.windows(2).all(|w| w[1] <= w[0]), "{activation}: {losses:?}");

@@ -130,7 +130,9 @@ mod tests {
         // Cubic in the excess: the second difference is small on both sides of 0 and across it.
         let h = 1e-3;
         assert!((near(h) - 2.0 * near(0.0) + near(-h)).abs() < 100.0 * h * h);
-        assert!((near(2.0 * h) - 3.0 * near(h) + 3.0 * near(0.0) - near(-h) - 36.0 * h * h * h).abs() < 1e-12);
+        assert!(
+            (near(2.0 * h) - 3.0 * near(h) + 3.0 * near(0.0) - near(-h) - 36.0 * h * h * h).abs() < 1e-12
+        );
     }
 
     #[test]

@@ -42,8 +42,11 @@ impl HermiteSeries {
         }
         let grid = Grid::new(spacing(activation, variance));
         let deviation = variance.sqrt();
-        let jets: Vec<_> =
-            grid.nodes.iter().map(|z| (activation.jet(deviation * z), activation.jet(-deviation * z))).collect();
+        let jets: Vec<_> = grid
+            .nodes
+            .iter()
+            .map(|z| (activation.jet(deviation * z), activation.jet(-deviation * z)))
+            .collect();
         let mean = grid.sum(|n| jets[n].0.0 + jets[n].1.0);
         let square = grid.sum(|n| jets[n].0.1.powi(2) + jets[n].1.1.powi(2));
         if !(mean.is_finite() && square.is_finite()) {
@@ -51,7 +54,9 @@ impl HermiteSeries {
         }
         let slope = grid.coefficients(|n| (jets[n].0.1, jets[n].1.1), |found| ended(found, square))?;
         let value = std::iter::once(mean);
-        let value = value.chain(slope.iter().enumerate().map(|(k, c)| deviation * c / ((k + 1) as f64).sqrt())).collect();
+        let value = value
+            .chain(slope.iter().enumerate().map(|(k, c)| deviation * c / ((k + 1) as f64).sqrt()))
+            .collect();
         let curvature = if variance < SMALL_VARIANCE {
             grid.coefficients(|n| (jets[n].0.2, jets[n].1.2), |found| found.len() == slope.len())?
         } else {
@@ -92,7 +97,12 @@ impl HermiteSeries {
                 break;
             }
         }
-        PairAverages { value_value: sums[0], slope_slope: sums[1], curvature_value: sums[2], value_curvature: sums[3] }
+        PairAverages {
+            value_value: sums[0],
+            slope_slope: sums[1],
+            curvature_value: sums[2],
+            value_curvature: sums[3],
+        }
     }
 
     /// E[a(u) b(v)] alone.
@@ -145,7 +155,11 @@ impl Grid {
     }
 
     /// E[f h_k] for k = 0, 1, … until `end`; `f(n)` gives the values at ±z_n, and h_k(−z) = (−1)^k h_k(z).
-    fn coefficients(&self, f: impl Fn(usize) -> (f64, f64), end: impl Fn(&[f64]) -> bool) -> Option<Vec<f64>> {
+    fn coefficients(
+        &self,
+        f: impl Fn(usize) -> (f64, f64),
+        end: impl Fn(&[f64]) -> bool,
+    ) -> Option<Vec<f64>> {
         let sided = |sign: f64| -> Vec<f64> {
             let fold = |(n, w): (usize, &f64)| w * (f(n).0 + sign * f(n).1);
             self.weights.iter().enumerate().map(fold).collect()
@@ -190,7 +204,15 @@ mod tests {
     use proptest::prelude::*;
 
     const SMOOTH: [&str; 9] = [
-        "linear", "erf(z)", "erf(z/sqrt2)", "tanh", "sigmoid", "gelu", "He3", "x*sigmoid(x)", "tanh(x) + 0.2*sin(2*x)",
+        "linear",
+        "erf(z)",
+        "erf(z/sqrt2)",
+        "tanh",
+        "sigmoid",
+        "gelu",
+        "He3",
+        "x*sigmoid(x)",
+        "tanh(x) + 0.2*sin(2*x)",
     ];
 
     /// Where the shorter series of a pair ends its terms are 3e-8 of its size, and those of the longer one up to 1e-4.
@@ -198,7 +220,8 @@ mod tests {
 
     fn series_match_quadrature(first: &str, second: &str, c: &[[f64; 2]; 2]) {
         let (a, b) = (parse(first).unwrap(), parse(second).unwrap());
-        let series = |s: &dyn Activation, r| HermiteSeries::of(s, r).unwrap_or_else(|| panic!("{} at {r}", s.name()));
+        let series =
+            |s: &dyn Activation, r| HermiteSeries::of(s, r).unwrap_or_else(|| panic!("{} at {r}", s.name()));
         let got = series(&*a, c[0][0]).with(&series(&*b, c[1][1]), c[0][1]);
         let product = series(&*a, c[0][0]).product(&series(&*b, c[1][1]), c[0][1]);
         let exact = pair_averages(&*a, &*b, c);
@@ -209,7 +232,10 @@ mod tests {
             (got.curvature_value, exact.curvature_value),
             (got.value_curvature, exact.value_curvature),
         ] {
-            assert!((x - y).abs() <= TOLERANCE * (1.0 + y.abs()), "{first}, {second}, {c:?}\n{got:?}\n{exact:?}");
+            assert!(
+                (x - y).abs() <= TOLERANCE * (1.0 + y.abs()),
+                "{first}, {second}, {c:?}\n{got:?}\n{exact:?}"
+            );
         }
     }
 

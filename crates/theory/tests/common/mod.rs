@@ -31,7 +31,12 @@ pub fn state_at(engine: &OrderParameterOde, problem: &Problem, time: f64) -> Ove
 }
 
 /// Columns over time of the only replica.
-pub fn columns(engine: &OrderParameterOde, problem: &Problem, times: &[f64], names: &[&str]) -> Vec<Vec<f64>> {
+pub fn columns(
+    engine: &OrderParameterOde,
+    problem: &Problem,
+    times: &[f64],
+    names: &[&str],
+) -> Vec<Vec<f64>> {
     let observables = names.iter().flat_map(|n| observable::parse(n, problem).unwrap()).collect();
     let run = engine.run(problem, &Record::new(times.to_vec(), observables), &Unwatched).unwrap();
     run.columns.iter().map(|c| run.runs(c).unwrap().swap_remove(0)).collect()

@@ -49,7 +49,12 @@ impl Unit {
 }
 
 impl Route {
-    pub(super) fn of(student: &Arc<dyn Activation>, teacher: &Arc<dyn Activation>, k: usize, m: usize) -> Self {
+    pub(super) fn of(
+        student: &Arc<dyn Activation>,
+        teacher: &Arc<dyn Activation>,
+        k: usize,
+        m: usize,
+    ) -> Self {
         let coefficients = |form: Form| match form {
             Form::Linear => Some(vec![0.0, 1.0]),
             Form::Polynomial(c) => Some(c),
@@ -62,7 +67,9 @@ impl Route {
             }
             (Form::Relu, Form::Relu) => Self::Relu,
             (a, b) => match (coefficients(a), coefficients(b)) {
-                (Some(a), Some(b)) => Self::Polynomial([vec![Unit::new(a); k], vec![Unit::new(b); m]].concat()),
+                (Some(a), Some(b)) => {
+                    Self::Polynomial([vec![Unit::new(a); k], vec![Unit::new(b); m]].concat())
+                }
                 _ if student.kinks().is_empty() && teacher.kinks().is_empty() => Self::Smooth,
                 _ => Self::Quadrature,
             },
@@ -108,7 +115,8 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
         *slope = -rule.loss.prefactor.weight() * product;
     }
     if needed == Needed::DriftAndNoise && matches!(rule.route, Route::Smooth) {
-        let units: Vec<&dyn Activation> = (0..shape.rows()).map(|row| rule.activation(row).as_ref()).collect();
+        let units: Vec<&dyn Activation> =
+            (0..shape.rows()).map(|row| rule.activation(row).as_ref()).collect();
         let moments = conditional::squared_errors(&units, &residual, shape.trained, law.covariance);
         for i in 0..shape.trained {
             for j in 0..shape.trained {
@@ -179,9 +187,13 @@ impl<'a> Pairs<'a> {
         let mut series: Vec<Option<HermiteSeries>> = Vec::with_capacity(rows);
         for row in 0..rows {
             // Teachers of equal length, and symmetric students, share one series.
-            let same = |&k: &usize| Arc::ptr_eq(rule.activation(k), rule.activation(row)) && variance(k) == variance(row);
+            let same = |&k: &usize| {
+                Arc::ptr_eq(rule.activation(k), rule.activation(row)) && variance(k) == variance(row)
+            };
             let known = (0..row).find(same).map(|k| series[k].clone());
-            series.push(known.unwrap_or_else(|| HermiteSeries::of(rule.activation(row).as_ref(), variance(row))));
+            series.push(
+                known.unwrap_or_else(|| HermiteSeries::of(rule.activation(row).as_ref(), variance(row))),
+            );
         }
         Self { rule, covariance, series }
     }

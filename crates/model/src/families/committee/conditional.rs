@@ -16,20 +16,20 @@ use didact_math::linalg::Mat;
 /// E[e² g'_i g'_j] for all trained i, j.
 pub(super) struct SquaredErrors {
     pub(super) value: Mat,
-    /// Largest difference to the same sums on a grid coarser by [`COARSER`], with series as much shorter.
+    /// Largest difference to the same sums on a grid coarser by [`COARSER`], cut off earlier, with shorter series.
     pub(super) error: f64,
 }
 
-/// |z| ≤ 7 leaves P = 3e-12 outside, 4e-9 after multiplication with z⁴.
+/// Planes end at this radius, which leaves P = 2e-11 outside, 1e-9 after multiplication with z².
 const REACH: f64 = 7.0;
-/// Points of a plane with less weight than this lie outside its circle of radius 7.
-const SMALL_WEIGHT: f64 = 5e-12;
 /// Spacing in units of [`Activation::resolution`]: e^{−49/1.75} = 7e-13 for tanh, times 10⁴ for a product of four.
 const SPACING: f64 = 1.75;
 /// Resolves the Gaussian itself and products of a few of the same width.
 const WIDEST: f64 = 0.6;
 /// The grid of the error estimate.
 const COARSER: f64 = 4.0 / 3.0;
+/// It also ends earlier, so that the estimate covers what is outside.
+const SHORTER_REACH: f64 = 6.5;
 /// Longest series: at |ρ| = 1 they lack 1e-6 of the conditional variance of tanh at unit deviation, which is
 /// extrapolated from the last [`TAIL`] terms.
 const MOST_TERMS: usize = 40;
@@ -38,12 +38,17 @@ const TAIL: usize = 4;
 /// A series ends where ρ^k falls below this.
 const SMALL_POWER: f64 = 1e-9;
 
-pub(super) fn squared_errors(units: &[&dyn Activation], residual: &[f64], trained: usize, covariance: &Mat) -> SquaredErrors {
+pub(super) fn squared_errors(
+    units: &[&dyn Activation],
+    residual: &[f64],
+    trained: usize,
+    covariance: &Mat,
+) -> SquaredErrors {
     let spacing = units.iter().enumerate().fold(WIDEST, |finest, (f, unit)| {
         finest.min(SPACING * unit.resolution() / covariance[(f, f)].max(0.0).sqrt())
     });
-    let on_grid = |spacing: f64, longest: usize| {
-        let line = Line::new(spacing);
+    let on_grid = |spacing: f64, reach: f64, longest: usize| {
+        let line = Line::new(spacing, reach);
         let mut value = Mat::zeros(trained, trained);
         for i in 0..trained {
             for j in 0..=i {
@@ -54,21 +59,22 @@ pub(super) fn squared_errors(units: &[&dyn Activation], residual: &[f64], traine
         value
     };
     let shorter = (MOST_TERMS as f64 / COARSER) as usize;
-    let (value, mut difference) = (on_grid(spacing, MOST_TERMS), on_grid(spacing * COARSER, shorter));
+    let value = on_grid(spacing, REACH, MOST_TERMS);
+    let mut difference = on_grid(spacing * COARSER, SHORTER_REACH, shorter);
     difference.add_scaled(-1.0, &value);
     SquaredErrors { error: difference.max_abs(), value }
 }
 
 /// A grid of z, with w h_k(z) for every order: k-th row of `projection`.
 struct Line {
-    spacing: f64,
+    reach: f64,
     rule: GaussianRule,
     projection: Vec<f64>,
 }
 
 impl Line {
-    fn new(spacing: f64) -> Self {
-        let rule = GaussianRule::trapezoid(spacing, REACH);
+    fn new(spacing: f64, reach: f64) -> Self {
+        let rule = GaussianRule::trapezoid(spacing, reach);
         let n = rule.nodes.len();
         let mut projection = vec![0.0; MOST_TERMS * n];
         let mut orders = [0.0; MOST_TERMS];
@@ -78,7 +84,7 @@ impl Line {
                 projection[k * n + at] = w * h;
             }
         }
-        Self { spacing, rule, projection }
+        Self { reach, rule, projection }
     }
 }
 
@@ -129,7 +135,8 @@ struct Conditional<'a> {
 impl Conditional<'_> {
     /// What the first terms lack of the variance, and what the last [`TAIL`] of them give to it.
     fn lack(&self, terms: usize) -> [f64; 2] {
-        let squares = |range: std::ops::Range<usize>| -> f64 { self.coefficients[range].iter().map(|c| c * c).sum() };
+        let squares =
+            |range: std::ops::Range<usize>| -> f64 { self.coefficients[range].iter().map(|c| c * c).sum() };
         [(self.variance - squares(0..terms)).max(0.0), squares(terms - TAIL..terms)]
     }
 }
@@ -142,7 +149,13 @@ struct Given<'a> {
 }
 
 impl<'a> Given<'a> {
-    fn new(units: &[&'a dyn Activation], residual: &[f64], c: &Mat, (i, j): (usize, usize), longest: usize) -> Self {
+    fn new(
+        units: &[&'a dyn Activation],
+        residual: &[f64],
+        c: &Mat,
+        (i, j): (usize, usize),
+        longest: usize,
+    ) -> Self {
         let first = c[(i, i)].max(0.0).sqrt();
         let x = |f: usize| if first > 0.0 { c[(f, i)] / first } else { 0.0 };
         let second = independent(c[(j, j)] - x(j) * x(j), c[(j, j)]);
@@ -164,7 +177,12 @@ impl<'a> Given<'a> {
                     continue;
                 }
                 let scale = 2.0 * residual[f] * residual[h];
-                let powers = (1..=count).scan(scale, |power, _| { *power *= rho; Some(*power) }).collect();
+                let powers = (1..=count)
+                    .scan(scale, |power, _| {
+                        *power *= rho;
+                        Some(*power)
+                    })
+                    .collect();
                 correlated.push(Correlated { fields: [f, h], powers, cut: orders(rho) > count });
                 for field in [f, h] {
                     fields[field].terms = fields[field].terms.max(count + 1);
@@ -184,11 +202,13 @@ impl<'a> Given<'a> {
             let slope = w * one.unit.slope(one.along[0] * x);
             // A plane only if h_j is not determined by h_i.
             if other.along[1] == 0.0 {
-                sum += slope * other.unit.slope(other.along[0] * x) * self.squared_error([x, 0.0], line, &mut work);
+                sum += slope
+                    * other.unit.slope(other.along[0] * x)
+                    * self.squared_error([x, 0.0], line, &mut work);
                 continue;
             }
             for (&y, v) in nodes() {
-                if w * v < SMALL_WEIGHT * line.spacing * line.spacing {
+                if x * x + y * y > line.reach * line.reach {
                     continue;
                 }
                 let both = slope * v * other.unit.slope(other.along[0] * x + other.along[1] * y);
@@ -251,7 +271,11 @@ struct Work {
 
 impl Work {
     fn new(fields: usize, nodes: usize) -> Self {
-        Self { samples: vec![0.0; nodes], coefficients: vec![0.0; fields * MOST_TERMS], variances: vec![0.0; fields] }
+        Self {
+            samples: vec![0.0; nodes],
+            coefficients: vec![0.0; fields * MOST_TERMS],
+            variances: vec![0.0; fields],
+        }
     }
 }
 
@@ -274,4 +298,72 @@ didact_math::dispatch! {
 /// Σ w (s − mean)².
 fn weighted_square(weights: &[f64], samples: &[f64], mean: f64) -> f64 {
     weights.iter().zip(samples).map(|(w, s)| w * (s - mean) * (s - mean)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use didact_math::activation::parse;
+    use didact_math::linalg::cholesky_psd;
+
+    /// The slow way: a fine grid over all three fields.
+    fn on_a_cube(units: &[&dyn Activation; 3], residual: &[f64; 3], c: &Mat) -> Mat {
+        let lower = cholesky_psd(c).unwrap();
+        let rule = GaussianRule::trapezoid(0.2, 8.0);
+        let line: Vec<(f64, f64)> = rule.nodes.iter().copied().zip(rule.weights.iter().copied()).collect();
+        let mut sum = Mat::zeros(2, 2);
+        for &(x, u) in &line {
+            let first = lower[(0, 0)] * x;
+            for &(y, v) in &line {
+                let second = lower[(1, 0)] * x + lower[(1, 1)] * y;
+                let slopes = [units[0].slope(first), units[1].slope(second)];
+                let known = residual[0] * units[0].value(first) + residual[1] * units[1].value(second);
+                let square: f64 = line
+                    .iter()
+                    .map(|&(z, w)| {
+                        let third = lower[(2, 0)] * x + lower[(2, 1)] * y + lower[(2, 2)] * z;
+                        w * (known + residual[2] * units[2].value(third)).powi(2)
+                    })
+                    .sum();
+                for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                    sum[(i, j)] += u * v * slopes[i] * slopes[j] * square;
+                }
+            }
+        }
+        sum
+    }
+
+    #[test]
+    fn squared_errors_match_a_grid_over_all_fields_within_their_stated_error() {
+        let covariances = [
+            vec![vec![0.5, 0.1, 0.3], vec![0.1, 0.4, -0.2], vec![0.3, -0.2, 1.0]],
+            // A student that has nearly learned the teacher, and one parallel to it.
+            vec![vec![1.0, 0.2, 0.999], vec![0.2, 0.8, 0.2], vec![0.999, 0.2, 1.0]],
+            vec![vec![1.0, 0.5, 1.0], vec![0.5, 0.8, 0.5], vec![1.0, 0.5, 1.0]],
+        ];
+        for (name, tolerance) in [("tanh", 2e-7), ("sigmoid", 1e-9), ("gelu", 5e-7), ("x*sigmoid(x)", 1e-8)] {
+            let (own, teacher) = (parse(name).unwrap(), parse("tanh").unwrap());
+            let units = [own.as_ref(), own.as_ref(), teacher.as_ref()];
+            let residual = [-1.0, -0.7, 1.2];
+            for c in &covariances {
+                let c = Mat::from_rows(c).unwrap();
+                let got = squared_errors(&units, &residual, 2, &c);
+                let mut difference = on_a_cube(&units, &residual, &c);
+                difference.add_scaled(-1.0, &got.value);
+                let error = difference.max_abs();
+                assert!(error < tolerance, "{name}, {c:?}: error {error:e}");
+                assert!(error <= got.error + 1e-13, "{name}, {c:?}: error {error:e}, stated {:e}", got.error);
+            }
+        }
+    }
+
+    /// The limit of learning: e vanishes on every field, though series are cut off.
+    #[test]
+    fn a_perfect_student_makes_no_error() {
+        let tanh = parse("tanh").unwrap();
+        let units = [tanh.as_ref(); 4];
+        let c = Mat::from_fn(4, 4, |i, j| if i % 2 == j % 2 { 2.0 } else { 0.6 });
+        let got = squared_errors(&units, &[-1.0, -1.0, 1.0, 1.0], 2, &c);
+        assert!(got.value.max_abs() < 1e-14, "{:?}", got.value);
+    }
 }
