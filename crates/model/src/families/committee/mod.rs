@@ -6,6 +6,7 @@
 //! Worschech & Rosenow (2024). Learning-rate and time conventions: `docs/conventions.md`.
 
 mod averages;
+mod conditional;
 mod erf;
 mod plateau;
 
