@@ -130,3 +130,44 @@ fn slug(title: &str) -> String {
     let slug: Vec<&str> = words.take(6).collect();
     if slug.is_empty() { "experiment".into() } else { slug.join("-") }
 }
+
+/// What a job needs, estimated.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cost {
+    /// Steps of all replicas; `None` for integrators, which choose their own.
+    pub steps: Option<f64>,
+    /// Bytes of state and results.
+    pub memory: f64,
+    /// Seconds of one core. Rough: from the cost per step of erf units on one machine, good to a factor of a few.
+    pub seconds: f64,
+}
+
+impl Job {
+    /// An estimate from the sizes alone; nothing is computed.
+    pub fn cost(&self) -> Cost {
+        let (problem, record) = (self.plan.problem(), &self.plan.record);
+        let shape = problem.rule.shape();
+        let (rows, blocks) = (shape.rows() as f64, problem.spectrum.len() as f64);
+        let (replicas, batch) = (f64::from(record.replicas), problem.training.batch as f64);
+        let results = replicas * record.times.len() as f64 * record.observables.len() as f64 * 8.0;
+        let overlaps = blocks * rows * rows * 8.0;
+        let dimension = problem.dimension.unwrap_or(0);
+        let steps = record.end() * problem.steps_per_clock(dimension.max(1)) * replicas;
+        match self.plan.engine.name() {
+            "direct" => {
+                let d = dimension as f64;
+                let threads = rayon::current_num_threads() as f64;
+                let memory = threads.min(replicas) * d * (rows + batch) * 8.0 + results;
+                Cost { steps: Some(steps), memory, seconds: steps * batch * d * (2.2e-9 + 0.15e-9 * rows) }
+            }
+            "reduced" => {
+                let seconds = steps * (5e-8 + batch * rows * 4e-8 + blocks * rows * rows * 4e-9);
+                Cost { steps: Some(steps), memory: overlaps + results, seconds }
+            }
+            _ => {
+                let call = 2e-7 + blocks * rows.powi(3) * 1e-9 + rows.powi(4) * 2e-10;
+                Cost { steps: None, memory: 20.0 * overlaps + results, seconds: replicas * 5e3 * call }
+            }
+        }
+    }
+}
