@@ -7,6 +7,7 @@ use crate::results::Results;
 use didact_analysis::exponent::{fit_exponent, logarithmic_law};
 use didact_analysis::plateau::{Criterion, longest_plateau};
 use didact_analysis::rate::{Window, fit_rate};
+use didact_math::expression::Expression;
 use didact_math::fits::Noise;
 use serde::{Deserialize, Serialize};
 
@@ -112,10 +113,16 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
             let value = quantities::number(quantity, &inputs, entry.as_deref())?;
             Ok(Estimate { value, error: 0.0 })
         }
-        MeasureKind::Ratio { of, to } => {
-            let (a, b) = (find(done, of)?.at(point)?, find(done, to)?.at(point)?);
-            let value = a.value / b.value;
-            Ok(Estimate { value, error: value.abs() * (a.error / a.value).hypot(b.error / b.value) })
+        MeasureKind::Formula { formula, with } => {
+            let names: Vec<&str> = with.keys().map(String::as_str).collect();
+            let expression = Expression::parse(formula, &names).map_err(|e| e.to_string())?;
+            let inputs: Result<Vec<Estimate>, String> = with.values().map(|m| find(done, m)?.at(point)).collect();
+            let inputs = inputs?;
+            let values: Vec<f64> = inputs.iter().map(|e| e.value).collect();
+            let mut gradient = vec![0.0; values.len()];
+            let value = expression.gradient(&values, &mut gradient);
+            let square: f64 = gradient.iter().zip(&inputs).map(|(g, e)| (g * e.error).powi(2)).sum();
+            Ok(Estimate { value, error: square.sqrt() })
         }
         MeasureKind::LogLaw { .. } | MeasureKind::PowerLaw { .. } => Err("a fit over the sweep".into()),
     }

@@ -1,12 +1,12 @@
 //! What an experiment would do: every point, every run, checked before anything is written.
 
 use crate::build;
-use crate::description::{Description, Overrides, RunSpec};
+use crate::description::{Description, MeasureKind, Overrides, RunSpec};
 use crate::overrides;
 use crate::points::{self, Point};
 use crate::quantities;
 use crate::schedule::Plan;
-use crate::source::{Diagnostic, Source};
+use crate::source::{Diagnostic, Source, nearest};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -69,6 +69,7 @@ impl Experiment {
                 jobs.push(Job { point: point.clone(), run: run.name.clone(), plan: plan(&here, run, &source)? });
             }
         }
+        check_references(&resolved, &jobs, &source)?;
         for scan in &resolved.scan {
             quantities::find(&scan.quantity).map_err(|e| Diagnostic::new(e).at_key(&source, "scan.quantity"))?;
             points::expand(&scan.over, "scan.over", &source)?;
@@ -119,6 +120,61 @@ fn check_names(d: &Description, source: &Source) -> Result<(), Diagnostic> {
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
             let message = format!("the name `{name}` becomes a file name");
             return Err(Diagnostic::new(message).hint("use letters, digits, `-`, `_` and `.`").at_key(source, "run.name"));
+        }
+    }
+    Ok(())
+}
+
+/// Runs, columns, events, measures and scans that measures and figures speak of must exist: a slip is found before
+/// anything runs, not after.
+fn check_references(d: &Description, jobs: &[Job], source: &Source) -> Result<(), Diagnostic> {
+    let missing = |what: &str, name: &str, known: Vec<String>, key: &str| {
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let hint = match nearest(name, &known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("there are {}", known.join(", ")),
+        };
+        Err(Diagnostic::new(format!("no {what} `{name}`")).hint(hint).at_key(source, key))
+    };
+    let run = |name: &str, key: &str| match jobs.iter().find(|j| j.run == name) {
+        Some(job) => Ok(&job.plan.record),
+        None => missing("run", name, d.run.iter().map(|r| r.name.clone()).collect(), key).map(|()| unreachable!()),
+    };
+    let column = |of: &str, name: &str, key: &str| {
+        let columns: Vec<String> = run(of, key)?.observables.iter().map(|o| o.name()).collect();
+        if columns.iter().any(|c| c == name) { Ok(()) } else { missing("column", name, columns, key) }
+    };
+    for measure in &d.measure {
+        match &measure.kind {
+            MeasureKind::EventTime { run: of, event } => {
+                let events: Vec<String> = run(of, "measure.run")?.events.iter().map(|e| e.name.clone()).collect();
+                if !events.contains(event) {
+                    return missing("event", event, events, "measure.event");
+                }
+            }
+            MeasureKind::ValueAt { run: of, observable, .. }
+            | MeasureKind::PlateauHeight { run: of, observable }
+            | MeasureKind::Exponent { run: of, observable, .. }
+            | MeasureKind::Rate { run: of, observable, .. } => column(of, observable, "measure.observable")?,
+            MeasureKind::Agreement { theory, simulation, observable, .. } => {
+                column(theory, observable, "measure.observable")?;
+                column(simulation, observable, "measure.observable")?;
+            }
+            MeasureKind::Quantity { quantity, .. } => {
+                quantities::find(quantity).map_err(|e| Diagnostic::new(e).at_key(source, "measure.quantity"))?;
+            }
+            MeasureKind::LogLaw { .. } | MeasureKind::PowerLaw { .. } | MeasureKind::Formula { .. } => {}
+        }
+    }
+    for series in d.figure.iter().flat_map(|f| &f.panel).flat_map(|p| &p.series) {
+        if let Some(of) = &series.run {
+            column(of, series.y.as_deref().unwrap_or("loss"), "figure")?;
+        }
+        if let Some(name) = series.measure.as_ref().filter(|name| d.measure.iter().all(|m| &m.name != *name)) {
+            return missing("measure", name, d.measure.iter().map(|m| m.name.clone()).collect(), "figure");
+        }
+        if let Some(name) = series.scan.as_ref().filter(|name| d.scan.iter().all(|s| &s.name != *name)) {
+            return missing("scan", name, d.scan.iter().map(|s| s.name.clone()).collect(), "figure");
         }
     }
     Ok(())

@@ -274,7 +274,8 @@ fn parse_name(text: &str, shape: Shape, own: &[Arc<dyn Observable>]) -> Option<F
         return Some(Ok(vec![Arc::new(Loss)]));
     }
     let (name, inside) = match text.split_once('[') {
-        Some((name, rest)) => (name.trim(), Some(rest.strip_suffix(']')?)),
+        // More brackets than one pair make a formula, such as `R[0,0] - R[0,1]`.
+        Some((name, rest)) => (name.trim(), Some(rest.strip_suffix(']').filter(|inside| !inside.contains(['[', ']']))?)),
         None => (text, None),
     };
     let (k, f, s) = (shape.trained, shape.frozen, shape.scalars);

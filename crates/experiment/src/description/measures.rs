@@ -100,12 +100,12 @@ pub enum MeasureKind {
         /// The key.
         over: String,
     },
-    /// Ratio of two measures.
-    Ratio {
-        /// Numerator.
-        of: String,
-        /// Denominator.
-        to: String,
+    /// A formula of earlier measures, its error from theirs to first order.
+    Formula {
+        /// The formula, in the variables of `with`.
+        formula: String,
+        /// Variables and the measures they stand for.
+        with: BTreeMap<String, String>,
     },
 }
 
