@@ -22,8 +22,12 @@ const R0: [[f64; 4]; 4] = [
     [0.020, -0.015, 0.035, 0.010],
     [0.005, 0.010, -0.010, 0.040],
 ];
-const Q0: [[f64; 4]; 4] =
-    [[0.20, 0.02, 0.01, -0.01], [0.02, 0.25, 0.015, 0.005], [0.01, 0.015, 0.30, -0.02], [-0.01, 0.005, -0.02, 0.35]];
+const Q0: [[f64; 4]; 4] = [
+    [0.20, 0.02, 0.01, -0.01],
+    [0.02, 0.25, 0.015, 0.005],
+    [0.01, 0.015, 0.30, -0.02],
+    [-0.01, 0.005, -0.02, 0.35],
+];
 
 fn matrix(entries: &[[f64; 4]; 4]) -> Mat {
     Mat::from_fn(4, 4, |i, j| entries[i][j])
@@ -77,7 +81,14 @@ pub(crate) fn ode() {
     let right = |got: f64, want: f64| (got / want - 1.0).abs() < 1e-5;
     let ok = right(sum, 2.279404642528) && right(at50, 0.057046478565) && right(at250, 0.007482501788);
     let work = json!({"rtol": 1e-8, "atol": 1e-12, "saved": 200, "threads": 1, "report": run.notes[0]});
-    report("W1", "didact ode (DOP853)", seconds, &work, json!({"sum": sum, "eps_50": at50, "eps_250": at250}), ok);
+    report(
+        "W1",
+        "didact ode (DOP853)",
+        seconds,
+        &work,
+        json!({"sum": sum, "eps_50": at50, "eps_250": at250}),
+        ok,
+    );
 }
 
 /// Teacher rows B and student rows W = R0 B + L E with exactly the overlaps of W1, dense in d dimensions.
@@ -130,7 +141,9 @@ fn curve(problem: &Problem, mut chain: impl Chain) -> Vec<f64> {
 fn report_curve(peer: &str, seconds: f64, work: &serde_json::Value, errors: &[f64]) {
     let mean = |from: usize, to: usize| errors[from..=to].iter().sum::<f64>() / (to - from + 1) as f64;
     let (plateau, whole, last) = (mean(20, 50), mean(1, 100), errors[100]);
-    let ok = (plateau - 0.05720).abs() < 0.0019 && (whole - 0.06194).abs() < 0.0016 && (last - 0.0556).abs() < 0.0070;
+    let ok = (plateau - 0.05720).abs() < 0.0019
+        && (whole - 0.06194).abs() < 0.0016
+        && (last - 0.0556).abs() < 0.0070;
     let result = json!({"mean_20_50": plateau, "mean_1_100": whole, "eps_100": last,
                         "us_per_step": seconds / STEPS as f64 * 1e6});
     report("W2", peer, seconds, work, result, ok);
@@ -162,7 +175,8 @@ pub(crate) fn reduced() {
         return;
     };
     let (seconds, errors) = best_of_3(|| {
-        let chain = ReducedChain::new(&problem, &start, Seat { seed: 1, replica: 0, stage: 0 }).expect("a chain");
+        let chain =
+            ReducedChain::new(&problem, &start, Seat { seed: 1, replica: 0, stage: 0 }).expect("a chain");
         curve(&problem, chain)
     });
     let work = json!({"N": DIMENSION, "steps": STEPS, "threads": 1, "precision": "f64", "note": "same law, other work"});

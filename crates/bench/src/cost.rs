@@ -45,8 +45,8 @@ pub(crate) fn reduced_steps() {
             };
             let start = problem.start.draw(&setting).expect("a start");
             let (seconds, _) = best_of_3(|| {
-                let mut chain =
-                    ReducedChain::new(&problem, &start, Seat { seed: 3, replica: 0, stage: 0 }).expect("a chain");
+                let mut chain = ReducedChain::new(&problem, &start, Seat { seed: 3, replica: 0, stage: 0 })
+                    .expect("a chain");
                 for _ in 0..STEPS {
                     chain.step();
                 }
@@ -75,7 +75,10 @@ pub(crate) fn parts() {
                 rule.averages(black_box(&law), Needed::DriftAndNoise, &mut out);
             }
         });
-        println!("{}", json!({"cost": "erf averages", "K": units, "M": units, "ns": seconds / calls as f64 * 1e9}));
+        println!(
+            "{}",
+            json!({"cost": "erf averages", "K": units, "M": units, "ns": seconds / calls as f64 * 1e9})
+        );
     }
     let mut buffer = vec![0.0; 1000];
     let (seconds, ()) = best_of_3(|| {

@@ -24,6 +24,7 @@ pub(crate) fn best_of_3<T>(mut run: impl FnMut() -> T) -> (f64, T) {
 /// Prints one line in the common format.
 pub(crate) fn report(workload: &str, peer: &str, seconds: f64, work: &Value, mut result: Value, ok: bool) {
     result["ok"] = json!(ok);
-    let line = json!({"workload": workload, "peer": peer, "seconds": seconds, "work": work, "result": result});
+    let line =
+        json!({"workload": workload, "peer": peer, "seconds": seconds, "work": work, "result": result});
     println!("{line}");
 }

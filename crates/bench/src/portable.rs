@@ -3,10 +3,13 @@
 /// The first `count` normals of a stream.
 pub(crate) fn normals(seed: u64, count: usize) -> Vec<f64> {
     let uniform = |j: u64| {
-        let state = seed.wrapping_mul(0xD134_2543_DE82_EF95).wrapping_add((j + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let state = seed
+            .wrapping_mul(0xD134_2543_DE82_EF95)
+            .wrapping_add((j + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         ((mix(state) >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     };
-    let normal = |k: u64| (-2.0 * uniform(2 * k).ln()).sqrt() * (std::f64::consts::TAU * uniform(2 * k + 1)).cos();
+    let normal =
+        |k: u64| (-2.0 * uniform(2 * k).ln()).sqrt() * (std::f64::consts::TAU * uniform(2 * k + 1)).cos();
     (0..count as u64).map(normal).collect()
 }
 

@@ -152,7 +152,9 @@ fn main() -> ExitCode {
 fn dispatch(command: Command) -> Result<ExitCode, Diagnostic> {
     match command {
         Command::Run(arguments) => commands::run::run(&arguments.file, &arguments.options),
-        Command::Check(arguments) => commands::check::check(&arguments.file, arguments.size.size(), arguments.json),
+        Command::Check(arguments) => {
+            commands::check::check(&arguments.file, arguments.size.size(), arguments.json)
+        }
         Command::Compute { quantity, inputs } => commands::compute::compute(&quantity, &inputs),
         Command::List { what, json } => commands::list::list(what.as_deref(), json),
         Command::Reproduce { what, options } => commands::reproduce::reproduce(what.as_deref(), &options),

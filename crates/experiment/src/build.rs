@@ -26,10 +26,14 @@ pub fn engine(run: &RunSpec, source: &Source) -> Result<Box<dyn Engine>, Diagnos
     let only_ode = run.quadratic_term.is_some() || run.tolerance.is_some() || run.method.is_some();
     match run.engine.as_str() {
         "ode" => {
-            let needed = if run.quadratic_term == Some(false) { Needed::Drift } else { Needed::DriftAndNoise };
+            let needed =
+                if run.quadratic_term == Some(false) { Needed::Drift } else { Needed::DriftAndNoise };
             let relative = run.tolerance.unwrap_or(1e-9);
             if !(relative > 0.0 && relative < 1.0) {
-                let message = format!("the tolerance of run `{}` is {relative}; use a number between 0 and 1", run.name);
+                let message = format!(
+                    "the tolerance of run `{}` is {relative}; use a number between 0 and 1",
+                    run.name
+                );
                 return Err(Diagnostic::new(message).at_key(source, "run.tolerance"));
             }
             let method = match run.method {
@@ -37,12 +41,20 @@ pub fn engine(run: &RunSpec, source: &Source) -> Result<Box<dyn Engine>, Diagnos
                 Some(MethodSpec::Stiff) => Method::Stiff,
                 Some(MethodSpec::Stabilised) => Method::Stabilised,
             };
-            let options =
-                Options { method, relative, absolute: relative * 1e-3, saving: Saving::Landing, ..Options::default() };
+            let options = Options {
+                method,
+                relative,
+                absolute: relative * 1e-3,
+                saving: Saving::Landing,
+                ..Options::default()
+            };
             Ok(Box::new(OrderParameterOde { options, needed }))
         }
         name if only_ode && ENGINES.iter().any(|e| e.0 == name) => {
-            let message = format!("run `{}`: quadratic-term, tolerance and method belong to engine `ode`, not `{name}`", run.name);
+            let message = format!(
+                "run `{}`: quadratic-term, tolerance and method belong to engine `ode`, not `{name}`",
+                run.name
+            );
             Err(Diagnostic::new(message).at_key(source, "run"))
         }
         "reduced" => Ok(Box::new(Reduced)),
@@ -53,7 +65,9 @@ pub fn engine(run: &RunSpec, source: &Source) -> Result<Box<dyn Engine>, Diagnos
                 Some(name) => format!("did you mean `{name}`?"),
                 None => format!("engines are {}", names.join(", ")),
             };
-            Err(Diagnostic::new(format!("unknown engine `{other}` of run `{}`", run.name)).hint(hint).at_key(source, "run.engine"))
+            Err(Diagnostic::new(format!("unknown engine `{other}` of run `{}`", run.name))
+                .hint(hint)
+                .at_key(source, "run.engine"))
         }
     }
 }
@@ -115,8 +129,9 @@ fn spectrum(spec: &SpectrumSpec) -> Result<Spectrum, didact_model::spectrum::Spe
 }
 
 fn matrix(rows: &[Vec<f64>], key: &str, source: &Source) -> Result<Mat, Diagnostic> {
-    Mat::from_rows(rows)
-        .ok_or_else(|| Diagnostic::new(format!("the rows of `{key}` have different lengths")).at_key(source, key))
+    Mat::from_rows(rows).ok_or_else(|| {
+        Diagnostic::new(format!("the rows of `{key}` have different lengths")).at_key(source, key)
+    })
 }
 
 fn start(
@@ -135,7 +150,12 @@ fn start(
     if let Some(t) = &gram {
         let square = t.rows() == shape.frozen && t.cols() == shape.frozen;
         if !square {
-            let message = format!("`teachers` is {} x {}, but the model has {} frozen rows", t.rows(), t.cols(), shape.frozen);
+            let message = format!(
+                "`teachers` is {} x {}, but the model has {} frozen rows",
+                t.rows(),
+                t.cols(),
+                shape.frozen
+            );
             return Err(Diagnostic::new(message).at_key(source, "start.teachers"));
         }
         if t.asymmetry() > 1e-10 * t.max_abs() {
@@ -159,8 +179,10 @@ fn start(
                 .map_err(|e| Diagnostic::new(e).at_key(source, "start.q"))?;
             Ok(Arc::new(Given(overlaps)))
         }
-        (Some(_), _, None) => Err(Diagnostic::new("given overlaps `q` need given teachers, not `sampled` ones")
-            .at_key(source, "start.teachers")),
+        (Some(_), _, None) => {
+            Err(Diagnostic::new("given overlaps `q` need given teachers, not `sampled` ones")
+                .at_key(source, "start.teachers"))
+        }
         (None, Some(_), _) => Err(Diagnostic::new("`r` is given without `q`").at_key(source, "start.r")),
         (None, None, gram) => {
             let trained = match *students {
@@ -186,7 +208,8 @@ fn start(
 pub fn record(description: &Description, problem: &Problem, source: &Source) -> Result<Record, Diagnostic> {
     let spec = &description.record;
     let times = spec.times.numbers().ok_or_else(|| {
-        Diagnostic::new("`times` is no list of numbers, and no range with points and positive ends").at_key(source, "record.times")
+        Diagnostic::new("`times` is no list of numbers, and no range with points and positive ends")
+            .at_key(source, "record.times")
     })?;
     let parse = |text: &str, key: &str| {
         observable::parse(text, problem).map_err(|e| Diagnostic::new(e).at_key(source, key))

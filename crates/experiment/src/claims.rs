@@ -71,7 +71,8 @@ fn note(text: &str) -> String {
 }
 
 fn evidence(claim: &Claim, points: &[Point], measured: &[Measured]) -> Result<(bool, String), String> {
-    let find = |name: &str| measured.iter().find(|m| m.name == name).ok_or_else(|| format!("no measure `{name}`"));
+    let find =
+        |name: &str| measured.iter().find(|m| m.name == name).ok_or_else(|| format!("no measure `{name}`"));
     let measure = find(&claim.measure)?;
     let chosen: Vec<&Point> = points.iter().filter(|p| p.matches(&claim.at)).collect();
     if chosen.is_empty() {
@@ -90,7 +91,11 @@ fn evidence(claim: &Claim, points: &[Point], measured: &[Measured]) -> Result<(b
         };
         let (ok, text) = compare(&claim.check, estimate, expected);
         holds &= ok;
-        texts.push(if points.len() > 1 && !measure.global { format!("{}: {text}", point.label()) } else { text });
+        texts.push(if points.len() > 1 && !measure.global {
+            format!("{}: {text}", point.label())
+        } else {
+            text
+        });
     }
     Ok((holds, texts.join("; ")))
 }
@@ -99,10 +104,12 @@ fn order(key: &str, rising: bool, measure: &Measured, points: &[&Point]) -> Resu
     let mut pairs = Vec::new();
     for point in points {
         let x = point.values.get(key).and_then(serde_json::Value::as_f64);
-        pairs.push((x.ok_or_else(|| format!("`{key}` is not swept over numbers"))?, measure.at(point)?.value));
+        pairs
+            .push((x.ok_or_else(|| format!("`{key}` is not swept over numbers"))?, measure.at(point)?.value));
     }
     pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let holds = pairs.len() > 1 && pairs.windows(2).all(|w| if rising { w[1].1 > w[0].1 } else { w[1].1 < w[0].1 });
+    let holds =
+        pairs.len() > 1 && pairs.windows(2).all(|w| if rising { w[1].1 > w[0].1 } else { w[1].1 < w[0].1 });
     let text: Vec<String> = pairs.iter().map(|(x, y)| format!("{} at {x}", digits(*y))).collect();
     Ok((holds, text.join(", ")))
 }
@@ -110,7 +117,11 @@ fn order(key: &str, rising: bool, measure: &Measured, points: &[&Point]) -> Resu
 /// A number with as many digits as a reader can use.
 fn digits(value: f64) -> String {
     let magnitude = value.abs();
-    if magnitude != 0.0 && !(1e-3..1e6).contains(&magnitude) { format!("{value:.4e}") } else { format!("{value:.5}") }
+    if magnitude != 0.0 && !(1e-3..1e6).contains(&magnitude) {
+        format!("{value:.4e}")
+    } else {
+        format!("{value:.5}")
+    }
 }
 
 fn compare(check: &Check, estimate: Estimate, expected: Option<Estimate>) -> (bool, String) {

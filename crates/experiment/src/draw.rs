@@ -5,8 +5,8 @@ use crate::measure::Measured;
 use crate::points::Point;
 use crate::quantities::Scan;
 use crate::results::Results;
-use didact_figure::{Figure, Panel};
 use didact_figure::{Band, Layer, Line, Markers};
+use didact_figure::{Figure, Panel};
 
 /// Everything a figure may draw.
 pub struct Drawable<'a> {
@@ -52,11 +52,13 @@ impl Drawable<'_> {
     fn series(&self, series: &Series) -> Result<Vec<Layer>, String> {
         match (&series.run, &series.measure, &series.scan) {
             (Some(run), None, None) => {
-                let points: Vec<&Point> = self.results.points.iter().filter(|p| p.matches(&series.at)).collect();
+                let points: Vec<&Point> =
+                    self.results.points.iter().filter(|p| p.matches(&series.at)).collect();
                 if points.is_empty() {
                     return Err(format!("no point of the sweep matches the series of run `{run}`"));
                 }
-                let layers: Result<Vec<_>, String> = points.into_iter().map(|p| self.run_series(series, run, p)).collect();
+                let layers: Result<Vec<_>, String> =
+                    points.into_iter().map(|p| self.run_series(series, run, p)).collect();
                 Ok(layers?.concat())
             }
             (None, Some(measure), None) => self.measure_series(series, measure),
@@ -74,29 +76,37 @@ impl Drawable<'_> {
             None | Some("time") => table.times.clone(),
             Some(other) => table.mean(other).ok_or_else(|| missing(other))?.iter().map(|m| m.value).collect(),
         };
-        let keep: Vec<usize> = (0..x.len()).step_by(series.every.unwrap_or(1).max(1)).collect();
+        let keep: Vec<usize> =
+            (series.skip.min(x.len())..x.len()).step_by(series.every.unwrap_or(1).max(1)).collect();
         let take = |f: &dyn Fn(usize) -> f64| keep.iter().map(|&i| f(i)).collect::<Vec<f64>>();
         let look = Look::new(series, point);
         let xs = take(&|i| x[i]);
         let line = look.line(xs.clone(), take(&|i| mean[i].value));
         Ok(match series.style {
             SeriesStyle::Line => vec![line],
-            SeriesStyle::Markers => vec![look.markers(xs, take(&|i| mean[i].value), take(&|i| mean[i].error))],
+            SeriesStyle::Markers => {
+                vec![look.markers(xs, take(&|i| mean[i].value), take(&|i| mean[i].error))]
+            }
             SeriesStyle::Band => {
                 let edge = |sign: f64| take(&|i| mean[i].value + sign * mean[i].deviation);
                 vec![look.band(xs, edge(-1.0), edge(1.0)), line]
             }
             SeriesStyle::Runs => {
                 let runs = table.runs(column).ok_or_else(|| missing(column))?;
-                let curve = |r: &Vec<f64>| look.line(xs.clone(), take(&|i| r.get(i).copied().unwrap_or(f64::NAN)));
+                let curve =
+                    |r: &Vec<f64>| look.line(xs.clone(), take(&|i| r.get(i).copied().unwrap_or(f64::NAN)));
                 runs.iter().map(curve).collect()
             }
         })
     }
 
     fn measure_series(&self, series: &Series, name: &str) -> Result<Vec<Layer>, String> {
-        let measured = self.measured.iter().find(|m| m.name == name).ok_or_else(|| format!("no measure `{name}`"))?;
-        let key = series.x.as_deref().ok_or_else(|| format!("the series of measure `{name}` needs a swept key as `x`"))?;
+        let measured =
+            self.measured.iter().find(|m| m.name == name).ok_or_else(|| format!("no measure `{name}`"))?;
+        let key = series
+            .x
+            .as_deref()
+            .ok_or_else(|| format!("the series of measure `{name}` needs a swept key as `x`"))?;
         let (mut x, mut y, mut errors) = (Vec::new(), Vec::new(), Vec::new());
         for point in self.results.points.iter().filter(|p| p.matches(&series.at)) {
             // A point without a number (a failed or censored one) is left out of the drawing, not of the tables.
@@ -115,8 +125,14 @@ impl Drawable<'_> {
 
     fn scan_series(&self, series: &Series, name: &str) -> Result<Vec<Layer>, String> {
         let scan = self.scans.iter().find(|s| s.name == name).ok_or_else(|| format!("no scan `{name}`"))?;
-        let input = series.x.as_deref().ok_or_else(|| format!("the series of scan `{name}` needs an input as `x`"))?;
-        let entry = series.y.as_deref().ok_or_else(|| format!("the series of scan `{name}` needs an entry as `y`"))?;
+        let input = series
+            .x
+            .as_deref()
+            .ok_or_else(|| format!("the series of scan `{name}` needs an input as `x`"))?;
+        let entry = series
+            .y
+            .as_deref()
+            .ok_or_else(|| format!("the series of scan `{name}` needs an entry as `y`"))?;
         let (mut x, mut y) = (Vec::new(), Vec::new());
         for (point, answer) in scan.rows.iter().filter(|(p, _)| p.matches(&series.at)) {
             let at = point.values.get(input).and_then(serde_json::Value::as_f64);

@@ -105,7 +105,11 @@ impl Experiment {
 
     /// Folder of a point: the experiment's own when there is no sweep.
     fn point_folder(&self, folder: &Path, index: usize) -> PathBuf {
-        if self.resolved.sweep.is_empty() { folder.to_path_buf() } else { folder.join(format!("point-{index:04}")) }
+        if self.resolved.sweep.is_empty() {
+            folder.to_path_buf()
+        } else {
+            folder.join(format!("point-{index:04}"))
+        }
     }
 
     fn run_jobs(&self, folder: &Path, monitor: &dyn Monitor) -> Result<(Results, Vec<String>), Failure> {
@@ -170,14 +174,21 @@ impl Experiment {
             let fault = |e: didact_figure::Error| Problem::Figure(format!("figure `{name}`: {e}"));
             let svg = didact_figure::to_svg(&figure).map_err(fault)?;
             write_atomically(&folder.join(format!("{name}.svg")), svg.as_bytes())?;
-            write_atomically(&folder.join(format!("{name}.pdf")), &didact_figure::to_pdf(&figure).map_err(fault)?)?;
-            write_atomically(&folder.join(format!("{name}.png")), &didact_figure::to_png(&figure, 200.0).map_err(fault)?)?;
+            write_atomically(
+                &folder.join(format!("{name}.pdf")),
+                &didact_figure::to_pdf(&figure).map_err(fault)?,
+            )?;
+            write_atomically(
+                &folder.join(format!("{name}.png")),
+                &didact_figure::to_png(&figure, 200.0).map_err(fault)?,
+            )?;
             figures.push((name.clone(), figure));
         }
         let results = json!({"measures": outcome.measured, "claims": outcome.claims});
         let text = serde_json::to_string_pretty(&results).expect("plain data");
         write_atomically(&folder.join("results.json"), text.as_bytes())?;
-        let measures: Vec<(String, String)> = outcome.measured.iter().flat_map(|m| self.measure_rows(m)).collect();
+        let measures: Vec<(String, String)> =
+            outcome.measured.iter().flat_map(|m| self.measure_rows(m)).collect();
         let provenance = [
             ("didact".to_string(), env!("CARGO_PKG_VERSION").to_string()),
             ("seed".into(), self.resolved.record.seed.to_string()),

@@ -55,12 +55,14 @@ fn find<'a>(done: &'a [Measured], name: &str) -> Result<&'a Measured, String> {
 fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measured]) -> Found {
     match kind {
         MeasureKind::EventTime { run, event } => {
-            let passages = results.table(point, run)?.event(event).ok_or_else(|| format!("no event `{event}`"))?;
+            let passages =
+                results.table(point, run)?.event(event).ok_or_else(|| format!("no event `{event}`"))?;
             let censored = passages.iter().filter(|p| p.is_none()).count();
             if censored > 0 {
                 return Err(format!("{censored} of {} runs never saw `{event}`", passages.len()));
             }
-            let moments: didact_math::random::statistics::Moments = passages.iter().flatten().copied().collect();
+            let moments: didact_math::random::statistics::Moments =
+                passages.iter().flatten().copied().collect();
             let error = if moments.count() > 1 { moments.standard_error() } else { 0.0 };
             Ok(Estimate { value: moments.mean(), error })
         }
@@ -82,14 +84,17 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
         }
         MeasureKind::Exponent { run, observable, window } => {
             let (times, values, errors) = results.curve(point, run, observable, *window)?;
-            let noise = if errors.iter().all(|e| *e > 0.0) { Noise::Known(&errors) } else { Noise::Estimated };
-            let fit = fit_exponent(&times, &values, noise, (window[0], window[1])).map_err(|e| e.to_string())?;
+            let noise =
+                if errors.iter().all(|e| *e > 0.0) { Noise::Known(&errors) } else { Noise::Estimated };
+            let fit =
+                fit_exponent(&times, &values, noise, (window[0], window[1])).map_err(|e| e.to_string())?;
             Ok(Estimate { value: fit.exponent, error: fit.exponent_error })
         }
         MeasureKind::Rate { run, observable, reference, window } => {
             let (times, values, _) = results.curve(point, run, observable, *window)?;
             let window = Window::Times(window[0], window[1]);
-            let fit = fit_rate(&times, &values, Noise::Estimated, *reference, window).map_err(|e| e.to_string())?;
+            let fit =
+                fit_rate(&times, &values, Noise::Estimated, *reference, window).map_err(|e| e.to_string())?;
             Ok(Estimate { value: fit.rate, error: fit.rate_error })
         }
         MeasureKind::Agreement { theory, simulation, observable, window } => {
@@ -103,7 +108,11 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
             }
             // A shared start has no spread: there the two must agree to rounding.
             let z = means.iter().zip(&errors).zip(&predicted).map(|((m, e), p)| {
-                if *e > 1e-12 * m.abs() { (m - p).abs() / e } else { f64::from((m - p).abs() > 1e-9 * m.abs()) * f64::INFINITY }
+                if *e > 1e-12 * m.abs() {
+                    (m - p).abs() / e
+                } else {
+                    f64::from((m - p).abs() > 1e-9 * m.abs()) * f64::INFINITY
+                }
             });
             let z = z.map(|z| if z.is_nan() { 0.0 } else { z });
             Ok(Estimate { value: z.fold(0.0, f64::max), error: 0.0 })
@@ -116,7 +125,8 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
         MeasureKind::Formula { formula, with } => {
             let names: Vec<&str> = with.keys().map(String::as_str).collect();
             let expression = Expression::parse(formula, &names).map_err(|e| e.to_string())?;
-            let inputs: Result<Vec<Estimate>, String> = with.values().map(|m| find(done, m)?.at(point)).collect();
+            let inputs: Result<Vec<Estimate>, String> =
+                with.values().map(|m| find(done, m)?.at(point)).collect();
             let inputs = inputs?;
             let values: Vec<f64> = inputs.iter().map(|e| e.value).collect();
             let mut gradient = vec![0.0; values.len()];

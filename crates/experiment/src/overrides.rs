@@ -5,7 +5,12 @@ use crate::source::{Diagnostic, Source};
 use serde_json::Value;
 
 /// The description with some keys changed. An unknown key, or a value of the wrong type, is an error that names it.
-pub fn with(base: &Description, changes: &Overrides, source: &Source, owner: &str) -> Result<Description, Diagnostic> {
+pub fn with(
+    base: &Description,
+    changes: &Overrides,
+    source: &Source,
+    owner: &str,
+) -> Result<Description, Diagnostic> {
     if changes.is_empty() {
         return Ok(base.clone());
     }
@@ -16,11 +21,9 @@ pub fn with(base: &Description, changes: &Overrides, source: &Source, owner: &st
     serde_json::from_value(value).map_err(|error| {
         let keys: Vec<&str> = changes.keys().map(String::as_str).collect();
         let mut diagnostic = source.explain(&error.to_string(), None);
-        diagnostic.message = format!("{} (while changing {} for {owner})", diagnostic.message, keys.join(", "));
-        if diagnostic.place.is_none() {
-            diagnostic = diagnostic.at_key(source, owner);
-        }
-        diagnostic
+        diagnostic.message =
+            format!("{} (while changing {} for {owner})", diagnostic.message, keys.join(", "));
+        diagnostic.at_key(source, owner)
     })
 }
 

@@ -66,12 +66,17 @@ impl Experiment {
         for point in &points {
             let here = overrides::with(&resolved, &point.values, &source, "sweep")?;
             for run in &here.run {
-                jobs.push(Job { point: point.clone(), run: run.name.clone(), plan: plan(&here, run, &source)? });
+                jobs.push(Job {
+                    point: point.clone(),
+                    run: run.name.clone(),
+                    plan: plan(&here, run, &source)?,
+                });
             }
         }
         check_references(&resolved, &jobs, &source)?;
         for scan in &resolved.scan {
-            quantities::find(&scan.quantity).map_err(|e| Diagnostic::new(e).at_key(&source, "scan.quantity"))?;
+            quantities::find(&scan.quantity)
+                .map_err(|e| Diagnostic::new(e).at_key(&source, "scan.quantity"))?;
             points::expand(&scan.over, "scan.over", &source)?;
         }
         Ok(Self { resolved, source, points, jobs, full })
@@ -102,7 +107,9 @@ fn check_names(d: &Description, source: &Source) -> Result<(), Diagnostic> {
     let unique = |names: Vec<&str>, what: &str, key: &str| {
         let twice = names.iter().enumerate().find(|(i, n)| names[..*i].contains(n));
         match twice {
-            Some((_, name)) => Err(Diagnostic::new(format!("two {what} are called `{name}`")).at_key(source, key)),
+            Some((_, name)) => {
+                Err(Diagnostic::new(format!("two {what} are called `{name}`")).at_key(source, key))
+            }
             None => Ok(()),
         }
     };
@@ -119,7 +126,9 @@ fn check_names(d: &Description, source: &Source) -> Result<(), Diagnostic> {
     for name in d.run.iter().map(|r| &r.name).chain(d.figure.iter().map(|f| &f.name)) {
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
             let message = format!("the name `{name}` becomes a file name");
-            return Err(Diagnostic::new(message).hint("use letters, digits, `-`, `_` and `.`").at_key(source, "run.name"));
+            return Err(Diagnostic::new(message)
+                .hint("use letters, digits, `-`, `_` and `.`")
+                .at_key(source, "run.name"));
         }
     }
     Ok(())
@@ -138,7 +147,9 @@ fn check_references(d: &Description, jobs: &[Job], source: &Source) -> Result<()
     };
     let run = |name: &str, key: &str| match jobs.iter().find(|j| j.run == name) {
         Some(job) => Ok(&job.plan.record),
-        None => missing("run", name, d.run.iter().map(|r| r.name.clone()).collect(), key).map(|()| unreachable!()),
+        None => {
+            missing("run", name, d.run.iter().map(|r| r.name.clone()).collect(), key).map(|()| unreachable!())
+        }
     };
     let column = |of: &str, name: &str, key: &str| {
         let columns: Vec<String> = run(of, key)?.observables.iter().map(|o| o.name()).collect();
@@ -147,7 +158,8 @@ fn check_references(d: &Description, jobs: &[Job], source: &Source) -> Result<()
     for measure in &d.measure {
         match &measure.kind {
             MeasureKind::EventTime { run: of, event } => {
-                let events: Vec<String> = run(of, "measure.run")?.events.iter().map(|e| e.name.clone()).collect();
+                let events: Vec<String> =
+                    run(of, "measure.run")?.events.iter().map(|e| e.name.clone()).collect();
                 if !events.contains(event) {
                     return missing("event", event, events, "measure.event");
                 }
@@ -161,7 +173,8 @@ fn check_references(d: &Description, jobs: &[Job], source: &Source) -> Result<()
                 column(simulation, observable, "measure.observable")?;
             }
             MeasureKind::Quantity { quantity, .. } => {
-                quantities::find(quantity).map_err(|e| Diagnostic::new(e).at_key(source, "measure.quantity"))?;
+                quantities::find(quantity)
+                    .map_err(|e| Diagnostic::new(e).at_key(source, "measure.quantity"))?;
             }
             MeasureKind::LogLaw { .. } | MeasureKind::PowerLaw { .. } | MeasureKind::Formula { .. } => {}
         }
@@ -170,7 +183,8 @@ fn check_references(d: &Description, jobs: &[Job], source: &Source) -> Result<()
         if let Some(of) = &series.run {
             column(of, series.y.as_deref().unwrap_or("loss"), "figure")?;
         }
-        if let Some(name) = series.measure.as_ref().filter(|name| d.measure.iter().all(|m| &m.name != *name)) {
+        if let Some(name) = series.measure.as_ref().filter(|name| d.measure.iter().all(|m| &m.name != *name))
+        {
             return missing("measure", name, d.measure.iter().map(|m| m.name.clone()).collect(), "figure");
         }
         if let Some(name) = series.scan.as_ref().filter(|name| d.scan.iter().all(|s| &s.name != *name)) {

@@ -49,7 +49,11 @@ fn short(value: f64) -> String {
 }
 
 /// All combinations, the last key varying fastest.
-pub fn expand(sweep: &BTreeMap<String, Values>, key: &str, source: &Source) -> Result<Vec<Point>, Diagnostic> {
+pub fn expand(
+    sweep: &BTreeMap<String, Values>,
+    key: &str,
+    source: &Source,
+) -> Result<Vec<Point>, Diagnostic> {
     let mut combinations = vec![Overrides::new()];
     for (name, values) in sweep {
         let values = values.expand().filter(|v| !v.is_empty()).ok_or_else(|| {
@@ -59,7 +63,9 @@ pub fn expand(sweep: &BTreeMap<String, Values>, key: &str, source: &Source) -> R
         })?;
         combinations = combinations
             .iter()
-            .flat_map(|c| values.iter().map(|v| c.clone().into_iter().chain([(name.clone(), v.clone())]).collect()))
+            .flat_map(|c| {
+                values.iter().map(|v| c.clone().into_iter().chain([(name.clone(), v.clone())]).collect())
+            })
             .collect();
     }
     Ok(combinations.into_iter().enumerate().map(|(index, values)| Point { index, values }).collect())

@@ -36,7 +36,8 @@ pub fn number(path: &str, inputs: &Map<String, Value>, entry: Option<&str>) -> R
         None => answer.first(),
     };
     let names = || answer.iter().map(|(n, _)| *n).collect::<Vec<_>>().join(", ");
-    let (_, value) = found.ok_or_else(|| format!("`{path}` has no entry `{}`; it has {}", entry.unwrap_or(""), names()))?;
+    let (_, value) = found
+        .ok_or_else(|| format!("`{path}` has no entry `{}`; it has {}", entry.unwrap_or(""), names()))?;
     value.as_f64().ok_or_else(|| format!("`{path}`: the entry is no number"))
 }
 
@@ -65,14 +66,21 @@ pub fn scan(spec: &ScanSpec, source: &Source) -> Result<Scan, Diagnostic> {
 impl Scan {
     /// The table as CSV: inputs, then entries; a point without an answer has an empty row.
     pub fn csv(&self) -> String {
-        let inputs: Vec<&String> = self.rows.first().map(|(p, _)| p.values.keys().collect()).unwrap_or_default();
-        let entries: Vec<&String> =
-            self.rows.iter().find_map(|(_, e)| e.as_ref().ok()).map(|e| e.keys().collect()).unwrap_or_default();
+        let inputs: Vec<&String> =
+            self.rows.first().map(|(p, _)| p.values.keys().collect()).unwrap_or_default();
+        let entries: Vec<&String> = self
+            .rows
+            .iter()
+            .find_map(|(_, e)| e.as_ref().ok())
+            .map(|e| e.keys().collect())
+            .unwrap_or_default();
         let names: Vec<&str> = inputs.iter().chain(&entries).map(|n| n.as_str()).collect();
         let mut text = names.join(",") + "\n";
         for (point, answer) in &self.rows {
             let mut row: Vec<String> = inputs.iter().map(|k| point.values[*k].to_string()).collect();
-            let entry = |name: &&String| answer.as_ref().ok().and_then(|a| a.get(*name)).map_or(String::new(), Value::to_string);
+            let entry = |name: &&String| {
+                answer.as_ref().ok().and_then(|a| a.get(*name)).map_or(String::new(), Value::to_string)
+            };
             row.extend(entries.iter().map(entry));
             text += &(row.join(",") + "\n");
         }

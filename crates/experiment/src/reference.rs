@@ -58,7 +58,8 @@ fn tag(variant: &Value) -> Option<&str> {
 
 fn properties(definition: &Value) -> String {
     let Some(properties) = definition["properties"].as_object() else { return String::new() };
-    let required: Vec<&str> = definition["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let required: Vec<&str> =
+        definition["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let mut text = String::from("| key | type | default | meaning |\n|---|---|---|---|\n");
     for (name, property) in properties {
         let default = match property.get("default") {
@@ -66,7 +67,8 @@ fn properties(definition: &Value) -> String {
             None if required.contains(&name.as_str()) => "required".into(),
             None => "none".into(),
         };
-        let about = property["description"].as_str().unwrap_or_default().replace('\n', " ").replace('|', "\\|");
+        let about =
+            property["description"].as_str().unwrap_or_default().replace('\n', " ").replace('|', "\\|");
         text += &format!("| `{name}` | {} | {default} | {about} |\n", kind(property));
     }
     text + "\n"

@@ -47,7 +47,8 @@ impl Report<'_> {
         }
         body += &self.claims_table();
         for (index, (name, figure)) in self.figures.iter().enumerate() {
-            let div = interactive::div(figure, &format!("figure-{index}")).map_err(|e| format!("figure `{name}`: {e}"))?;
+            let div = interactive::div(figure, &format!("figure-{index}"))
+                .map_err(|e| format!("figure `{name}`: {e}"))?;
             let caption = figure.caption.as_deref().unwrap_or_default();
             body += &format!("<figure>\n{div}\n<figcaption>{}</figcaption></figure>\n", escape(caption));
         }
@@ -61,7 +62,9 @@ impl Report<'_> {
         let items: String = self
             .references
             .iter()
-            .map(|r| format!("<li>{} <span class=small>{}</span></li>", escape(r.citation), escape(r.locator)))
+            .map(|r| {
+                format!("<li>{} <span class=small>{}</span></li>", escape(r.citation), escape(r.locator))
+            })
             .collect();
         body += &format!("<h2>References</h2><ul>{items}</ul>\n");
         let scripts = if self.figures.is_empty() { String::new() } else { interactive::page_assets() };
@@ -93,7 +96,9 @@ impl Report<'_> {
             )
         };
         let rows: String = self.claims.iter().map(row).collect();
-        format!("<h2>Claims</h2><table><tr><th>claim</th><th>verdict</th><th>evidence</th></tr>\n{rows}</table>\n")
+        format!(
+            "<h2>Claims</h2><table><tr><th>claim</th><th>verdict</th><th>evidence</th></tr>\n{rows}</table>\n"
+        )
     }
 }
 
@@ -101,7 +106,9 @@ fn table(title: &str, rows: &[(String, String)]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let rows: String =
-        rows.iter().map(|(k, v)| format!("<tr><td>{}</td><td>{}</td></tr>\n", escape(k), escape(v))).collect();
+    let rows: String = rows
+        .iter()
+        .map(|(k, v)| format!("<tr><td>{}</td><td>{}</td></tr>\n", escape(k), escape(v)))
+        .collect();
     format!("<h2>{title}</h2><table>{rows}</table>\n")
 }

@@ -6,7 +6,7 @@ use crate::build;
 use crate::description::{Description, Stage};
 use crate::overrides;
 use crate::source::{Diagnostic, Source};
-use didact_model::start::Continued;
+use didact_model::start::{Continued, Setting, StartError};
 use didact_model::trajectory::Replica;
 use didact_model::{Engine, EngineError, Event, Monitor, Outcome, Problem, Record, Trajectory, observable};
 use rayon::prelude::*;
@@ -35,7 +35,11 @@ pub struct Plan {
 
 impl Plan {
     /// Checks everything that can be wrong before anything runs.
-    pub fn new(description: &Description, engine: Box<dyn Engine>, source: &Source) -> Result<Self, Diagnostic> {
+    pub fn new(
+        description: &Description,
+        engine: Box<dyn Engine>,
+        source: &Source,
+    ) -> Result<Self, Diagnostic> {
         let mut plain = description.clone();
         let schedule = std::mem::take(&mut plain.training.stage);
         let last = build::problem(&plain, source)?;
@@ -49,6 +53,7 @@ impl Plan {
             stages.push(Planned { problem, until, event });
         }
         stages.push(Planned { problem: last, until: record.end(), event: None });
+        try_start(&stages[0].problem, record.seed, source)?;
         if engine.name() != "ode" {
             let problem = &stages[0].problem;
             problem.finite_dimension(engine.name()).map_err(|e| Diagnostic::new(e).at_key(source, "data"))?;
@@ -98,7 +103,10 @@ impl Plan {
             let run = self.engine.run(&problem, &record, monitor)?;
             notes.extend(run.notes.iter().map(|n| format!("stage {}, {n}", index + 1)));
             let replica = run.replicas.into_iter().next().expect("one replica was asked for");
-            let saved = self.record.times[done..].iter().filter(|t| **t <= begin + replica.last_time + 1e-9 * record.end()).count();
+            let saved = self.record.times[done..]
+                .iter()
+                .filter(|t| **t <= begin + replica.last_time + 1e-9 * record.end())
+                .count();
             let joined = join(whole, replica, begin, saved, self.record.events.len());
             let over = !matches!(&joined.outcome, Outcome::Completed);
             whole = Some(joined);
@@ -111,8 +119,11 @@ impl Plan {
 
     /// The saved times and events of one stage, counted from its beginning.
     fn stage_record(&self, stage: &Planned, begin: f64, done: usize, number: u32) -> Record {
-        let mut times: Vec<f64> =
-            self.record.times[done..].iter().filter(|t| **t <= stage.until).map(|t| (t - begin).max(0.0)).collect();
+        let mut times: Vec<f64> = self.record.times[done..]
+            .iter()
+            .filter(|t| **t <= stage.until)
+            .map(|t| (t - begin).max(0.0))
+            .collect();
         let length = stage.until - begin;
         if length > 0.0 && times.last().is_none_or(|t| *t < length) {
             times.push(length);
@@ -123,6 +134,26 @@ impl Plan {
         }
         record
     }
+}
+
+/// Draws one start, so that an impossible one is refused before anything runs.
+fn try_start(problem: &Problem, seed: u64, source: &Source) -> Result<(), Diagnostic> {
+    let setting = Setting {
+        shape: problem.rule.shape(),
+        spectrum: &problem.spectrum,
+        dimension: problem.dimension,
+        seed,
+        replica: 0,
+    };
+    problem.start.draw(&setting).map(|_| ()).map_err(|error| {
+        let key = match &error {
+            StartError::Spectrum(_) => "data.dimension",
+            StartError::Dimension => "data",
+            StartError::Scalars { .. } => "start.scalars",
+            _ => "start",
+        };
+        Diagnostic::new(error).at_key(source, key)
+    })
 }
 
 /// Appends a stage to what came before it.
@@ -142,7 +173,11 @@ fn join(before: Option<Replica>, mut stage: Replica, begin: f64, saved: usize, e
     for (old, new) in whole.events.iter_mut().zip(stage.events) {
         *old = old.or(new);
     }
-    Replica { rows: whole.rows, events: whole.events, ..stage_end(stage.outcome, stage.last, stage.last_time) }
+    Replica {
+        rows: whole.rows,
+        events: whole.events,
+        ..stage_end(stage.outcome, stage.last, stage.last_time)
+    }
 }
 
 fn stage_end(outcome: Outcome, last: didact_model::Overlaps, last_time: f64) -> Replica {

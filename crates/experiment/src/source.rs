@@ -45,8 +45,10 @@ impl Diagnostic {
     /// An error without a place; a `hint:` paragraph of the text becomes the hint.
     pub fn new(message: impl fmt::Display) -> Self {
         let text = message.to_string();
-        match text.split_once("\n\nhint: ") {
-            Some((message, hint)) => Self { message: message.into(), hint: Some(hint.into()), place: None },
+        match text.split_once("\nhint: ") {
+            Some((message, hint)) => {
+                Self { message: message.trim_end().into(), hint: Some(hint.into()), place: None }
+            }
             None => Self { message: text, hint: None, place: None },
         }
     }
@@ -105,24 +107,38 @@ impl Source {
 
     fn json_error(&self, error: &serde_json::Error) -> Diagnostic {
         let text = self.text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default().to_string();
-        let place = Place { file: self.name.clone(), line: error.line(), column: error.column().max(1), length: 1, text };
+        let place = Place {
+            file: self.name.clone(),
+            line: error.line(),
+            column: error.column().max(1),
+            length: 1,
+            text,
+        };
         Diagnostic { message: error.to_string(), hint: None, place: Some(place) }
     }
 
     /// A message of the deserialiser, with the nearest match for unknown names and the best place known.
     pub fn explain(&self, message: &str, span: Option<Range<usize>>) -> Diagnostic {
         let mut names = message.split('`').skip(1).step_by(2);
-        let mut diagnostic = Diagnostic::new(message);
+        let plain = ["usize", "u64", "u32", "u8"].iter().fold(message.to_string(), |text, integer| {
+            text.replace(&format!("expected {integer}"), "expected a whole number, not negative")
+        });
+        let mut diagnostic = Diagnostic::new(plain.replace("expected f64", "expected a number"));
         if let Some(unknown) = names.next().filter(|_| message.starts_with("unknown ")) {
             let known: Vec<&str> = names.collect();
             let kind = if message.starts_with("unknown field") { "key" } else { "value" };
             diagnostic.message = format!("unknown {kind} `{unknown}`");
             diagnostic.hint = Some(match nearest(unknown, &known) {
                 Some(name) => format!("did you mean `{name}`?"),
-                None => format!("expected one of {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ")),
+                None => format!(
+                    "expected one of {}",
+                    known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ")
+                ),
             });
             // Tables that are told apart by a tag lose the position of their keys; the name finds it again.
-            let exact = span.clone().filter(|s| self.text.get(s.clone()).is_some_and(|t| t.contains(unknown) && !t.contains('\n')));
+            let exact = span.clone().filter(|s| {
+                self.text.get(s.clone()).is_some_and(|t| t.contains(unknown) && !t.contains('\n'))
+            });
             let range = exact.or_else(|| self.find_word(unknown, kind == "key")).or(span);
             diagnostic.place = range.map(|r| self.place(r));
             return diagnostic;
@@ -139,7 +155,13 @@ impl Source {
         let column = before[line_start..].chars().count();
         let length = self.text.get(range).map_or(1, |t| t.lines().next().unwrap_or_default().chars().count());
         let length = length.min(text.chars().count().saturating_sub(column)).max(1);
-        Place { file: self.name.clone(), line: before.matches('\n').count() + 1, column: column + 1, length, text }
+        Place {
+            file: self.name.clone(),
+            line: before.matches('\n').count() + 1,
+            column: column + 1,
+            length,
+            text,
+        }
     }
 
     /// The first place where a word stands as a key (before `=`), or as a quoted value.
@@ -147,8 +169,9 @@ impl Source {
         let mut from = 0;
         while let Some(at) = self.text[from..].find(word).map(|at| at + from) {
             let after = self.text[at + word.len()..].trim_start_matches(['"', '\'', ' ']);
+            let inside_a_word = self.text[..at].ends_with(|c: char| c.is_alphanumeric() || "-_.".contains(c));
             let quoted = self.text[..at].ends_with(['"', '\'']);
-            if (key && after.starts_with('=')) || (!key && quoted) {
+            if !inside_a_word && ((key && after.starts_with('=')) || (!key && quoted)) {
                 return Some(at..at + word.len());
             }
             from = at + word.len();
@@ -162,9 +185,12 @@ impl Source {
         let mut found = None;
         let mut table = Some(document.get_ref());
         for part in path.split('.') {
-            let (key, value) = table?.iter().find(|(k, _)| k.get_ref() == part).or_else(|| None).map_or((None, None), |(k, v)| (Some(k), Some(v)));
-            let (Some(key), Some(value)) = (key, value) else { return found };
-            found = Some(if value.get_ref().is_table() || value.get_ref().is_array() { key.span() } else { value.span() });
+            let Some((key, value)) = table?.iter().find(|(k, _)| k.get_ref() == part) else { return found };
+            found = Some(if value.get_ref().is_table() || value.get_ref().is_array() {
+                key.span()
+            } else {
+                value.span()
+            });
             table = value.get_ref().as_table();
             if table.is_none() {
                 if let Some(list) = value.get_ref().as_array() {
@@ -214,7 +240,8 @@ mod tests {
 
     #[test]
     fn keys_are_found_by_their_path() {
-        let source = Source { name: "x.toml".into(), text: "title = \"a\"\n[training]\nlearning-rate = -1\n".into() };
+        let source =
+            Source { name: "x.toml".into(), text: "title = \"a\"\n[training]\nlearning-rate = -1\n".into() };
         let place = Diagnostic::new("bad").at_key(&source, "training.learning-rate").place.unwrap();
         assert_eq!((place.line, place.column, place.text.as_str()), (3, 17, "learning-rate = -1"));
         let parent = Diagnostic::new("bad").at_key(&source, "training.batch").place.unwrap();

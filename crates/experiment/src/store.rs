@@ -46,7 +46,8 @@ pub struct Header {
 impl Table {
     /// Of a trajectory.
     pub fn new(t: &Trajectory) -> Self {
-        let column = |c: usize| t.replicas.iter().map(|r| r.rows.iter().map(|row| row[c]).collect()).collect();
+        let column =
+            |c: usize| t.replicas.iter().map(|r| r.rows.iter().map(|row| row[c]).collect()).collect();
         Self {
             header: Header {
                 engine: t.engine.clone(),
@@ -96,7 +97,8 @@ impl Table {
         npz.add_array("times", &Array1::from_vec(self.times.clone())).map_err(other)?;
         for (name, runs) in self.header.columns.iter().zip(&self.columns) {
             let at = |(r, t): (usize, usize)| runs[r].get(t).copied().unwrap_or(f64::NAN);
-            npz.add_array(name.as_str(), &Array2::from_shape_fn((runs.len(), self.times.len()), at)).map_err(other)?;
+            npz.add_array(name.as_str(), &Array2::from_shape_fn((runs.len(), self.times.len()), at))
+                .map_err(other)?;
         }
         for (name, passages) in self.header.events.iter().zip(&self.events) {
             let values = passages.iter().map(|p| p.unwrap_or(f64::NAN)).collect();
@@ -142,8 +144,11 @@ impl Table {
         for replica in 0..self.header.outcomes.len() {
             let length = self.columns.iter().map(|c| c[replica].len()).max().unwrap_or(0);
             for (t, time) in self.times.iter().enumerate().take(length) {
-                let row: Vec<String> =
-                    self.columns.iter().map(|c| c[replica].get(t).map_or(String::new(), f64::to_string)).collect();
+                let row: Vec<String> = self
+                    .columns
+                    .iter()
+                    .map(|c| c[replica].get(t).map_or(String::new(), f64::to_string))
+                    .collect();
                 text += &format!("{replica},{time},{}\n", row.join(","));
             }
         }

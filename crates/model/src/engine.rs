@@ -1,11 +1,11 @@
 //! What an engine is: a problem and a record go in, a trajectory comes out.
 
 use crate::overlaps::OverlapsError;
-use didact_math::ode::OdeError;
 use crate::problem::{Problem, ProblemError};
 use crate::record::{Record, RecordError};
 use crate::start::StartError;
 use crate::trajectory::Trajectory;
+use didact_math::ode::OdeError;
 
 /// Watches a run: progress goes out, the wish to stop comes in. Called from several threads.
 pub trait Monitor: Sync {
@@ -53,7 +53,9 @@ pub enum EngineError {
         reason: String,
     },
     /// Weights that do not fit.
-    #[error("`direct` would need {gigabytes:.1} GB for weights of {rows} rows in d = {dimension}\n\nhint: use engine `reduced`: same law, cost free of d")]
+    #[error(
+        "`direct` would need {gigabytes:.1} GB for weights of {rows} rows in d = {dimension}\n\nhint: use engine `reduced`: same law, cost free of d"
+    )]
     Memory {
         /// Needed.
         gigabytes: f64,
@@ -73,5 +75,10 @@ pub trait Engine: Sync {
     fn name(&self) -> &'static str;
 
     /// Runs all replicas of the record.
-    fn run(&self, problem: &Problem, record: &Record, monitor: &dyn Monitor) -> Result<Trajectory, EngineError>;
+    fn run(
+        &self,
+        problem: &Problem,
+        record: &Record,
+        monitor: &dyn Monitor,
+    ) -> Result<Trajectory, EngineError>;
 }

@@ -275,7 +275,9 @@ fn parse_name(text: &str, shape: Shape, own: &[Arc<dyn Observable>]) -> Option<F
     }
     let (name, inside) = match text.split_once('[') {
         // More brackets than one pair make a formula, such as `R[0,0] - R[0,1]`.
-        Some((name, rest)) => (name.trim(), Some(rest.strip_suffix(']').filter(|inside| !inside.contains(['[', ']']))?)),
+        Some((name, rest)) => {
+            (name.trim(), Some(rest.strip_suffix(']').filter(|inside| !inside.contains(['[', ']']))?))
+        }
         None => (text, None),
     };
     let (k, f, s) = (shape.trained, shape.frozen, shape.scalars);

@@ -46,7 +46,9 @@ pub enum OverlapsError {
         by: f64,
     },
     /// Not positive semi-definite.
-    #[error("overlap matrix {block} is not positive semi-definite, so no rows of weights have these overlaps")]
+    #[error(
+        "overlap matrix {block} is not positive semi-definite, so no rows of weights have these overlaps"
+    )]
     NotPositive {
         /// Eigenspace.
         block: usize,
@@ -76,7 +78,12 @@ pub enum OverlapsError {
 
 impl Overlaps {
     /// Checks shapes, symmetry and positivity.
-    pub fn new(shape: Shape, blocks: Vec<Mat>, scalars: Vec<f64>, eigenspaces: usize) -> Result<Self, OverlapsError> {
+    pub fn new(
+        shape: Shape,
+        blocks: Vec<Mat>,
+        scalars: Vec<f64>,
+        eigenspaces: usize,
+    ) -> Result<Self, OverlapsError> {
         if blocks.len() != eigenspaces {
             return Err(OverlapsError::Blocks { given: blocks.len(), expected: eigenspaces });
         }

@@ -131,7 +131,9 @@ impl Problem {
             None if t.scaling == StepScaling::Plain => {
                 Err(ProblemError::Dimension { needs: "scaling = \"plain\"".into() })
             }
-            None if self.clock == Clock::Steps => Err(ProblemError::Dimension { needs: "clock = \"steps\"".into() }),
+            None if self.clock == Clock::Steps => {
+                Err(ProblemError::Dimension { needs: "clock = \"steps\"".into() })
+            }
             _ => Ok(()),
         }
     }

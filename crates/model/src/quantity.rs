@@ -107,7 +107,9 @@ impl Quantity {
 fn check(input: &Input, value: &Value) -> Result<(), QuantityError> {
     let (right, expected) = match input.kind {
         Kind::Number => (value.as_f64().is_some_and(f64::is_finite), "a finite number"),
-        Kind::Count => (value.as_f64().is_some_and(|v| v >= 1.0 && v.fract() == 0.0), "a whole number, at least 1"),
+        Kind::Count => {
+            (value.as_f64().is_some_and(|v| v >= 1.0 && v.fract() == 0.0), "a whole number, at least 1")
+        }
         Kind::Text => (value.is_string(), "a word"),
         Kind::Matrix => (matrix(value).is_some(), "a square matrix such as [[1, 0], [0, 1]]"),
     };

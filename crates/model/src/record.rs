@@ -62,7 +62,16 @@ pub struct Record {
 impl Record {
     /// One replica, no events.
     pub fn new(times: Vec<f64>, observables: Vec<Arc<dyn Observable>>) -> Self {
-        Self { times, observables, events: Vec::new(), replicas: 1, first_replica: 0, seed: 0, watch_every: None, stage: 0 }
+        Self {
+            times,
+            observables,
+            events: Vec::new(),
+            replicas: 1,
+            first_replica: 0,
+            seed: 0,
+            watch_every: None,
+            stage: 0,
+        }
     }
 
     /// Checks that times increase from 0 on and that something is asked for.
@@ -77,7 +86,11 @@ impl Record {
             return Err(RecordError::BadTime { index, time: self.times[index] });
         }
         match self.times.windows(2).position(|w| w[1] <= w[0]) {
-            Some(i) => Err(RecordError::NotIncreasing { index: i + 1, before: self.times[i], time: self.times[i + 1] }),
+            Some(i) => Err(RecordError::NotIncreasing {
+                index: i + 1,
+                before: self.times[i],
+                time: self.times[i + 1],
+            }),
             None => Ok(()),
         }
     }

@@ -37,7 +37,9 @@ pub enum SpectrumError {
         sum: f64,
     },
     /// Exponent out of range.
-    #[error("beta = {beta} gives no decaying spectrum; use beta > 0, or kind \"isotropic\" for equal eigenvalues")]
+    #[error(
+        "beta = {beta} gives no decaying spectrum; use beta > 0, or kind \"isotropic\" for equal eigenvalues"
+    )]
     Exponent {
         /// The exponent given.
         beta: f64,

@@ -22,7 +22,9 @@ pub trait Student: Send + Sync + Debug {
 }
 
 /// What multiplies the squared error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Prefactor {
     /// loss = (label − output)² / 2.

@@ -30,10 +30,14 @@ pub struct Setting<'a> {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum StartError {
     /// Random rows need d.
-    #[error("a random start needs a finite dimension: overlaps fluctuate as 1/sqrt(d)\n\nhint: set `dimension` in [data], or give the overlaps")]
+    #[error(
+        "a random start needs a finite dimension: overlaps fluctuate as 1/sqrt(d)\n\nhint: set `dimension` in [data], or give the overlaps"
+    )]
     Dimension,
     /// Too few dimensions in one eigenspace.
-    #[error("eigenspace {block} has {size} dimensions, too few for {rows} rows with given overlaps\n\nhint: use `sampled` teachers, or fewer eigenspaces")]
+    #[error(
+        "eigenspace {block} has {size} dimensions, too few for {rows} rows with given overlaps\n\nhint: use `sampled` teachers, or fewer eigenspaces"
+    )]
     Eigenspace {
         /// Which.
         block: usize,
@@ -276,7 +280,8 @@ mod tests {
         // Var T_nm^(1) = (1 + δ_nm) ν_2/d (spec power-law-spectra, 2.2), and the same for Q with σ⁴.
         let spectrum = Spectrum::new(vec![2.0, 0.5], vec![0.25, 0.75]).unwrap();
         let law = start(RowLaw::Gaussian { deviation: 0.5 }, FrozenRows::Sampled);
-        let (mut diagonal, mut off, mut student) = (Moments::default(), Moments::default(), Moments::default());
+        let (mut diagonal, mut off, mut student) =
+            (Moments::default(), Moments::default(), Moments::default());
         for replica in 0..20_000 {
             let c = law.draw(&setting(&spectrum, 16, replica)).unwrap().covariance(&spectrum);
             diagonal.push(c[(2, 2)]);

@@ -52,7 +52,8 @@ pub fn run_replicas<C: Chain>(
         let chain = make(problem, &start, Seat { seed: record.seed, replica, stage: record.stage })?;
         Loop { problem, record, monitor, steps_per_clock: problem.steps_per_clock(dimension) }.run(chain)
     };
-    let replicas: Result<Vec<Replica>, EngineError> = record.replica_numbers().into_par_iter().map(one).collect();
+    let replicas: Result<Vec<Replica>, EngineError> =
+        record.replica_numbers().into_par_iter().map(one).collect();
     Ok(Trajectory {
         engine: engine.name().into(),
         clock: problem.clock,
@@ -87,10 +88,15 @@ struct Watch {
 
 impl Loop<'_> {
     fn run(&self, mut chain: impl Chain) -> Result<Replica, EngineError> {
-        let saves: Vec<u64> = self.record.times.iter().map(|t| (t * self.steps_per_clock).round() as u64).collect();
+        let saves: Vec<u64> =
+            self.record.times.iter().map(|t| (t * self.steps_per_clock).round() as u64).collect();
         let end = *saves.last().expect("a validated record has times");
         let every = self.record.watch_every.unwrap_or(self.record.end() / LOOKS);
-        let every = if self.record.events.is_empty() { u64::MAX } else { ((every * self.steps_per_clock) as u64).max(1) };
+        let every = if self.record.events.is_empty() {
+            u64::MAX
+        } else {
+            ((every * self.steps_per_clock) as u64).max(1)
+        };
         let mut watch = Watch { before: None, passed: vec![None; self.record.events.len()] };
         let (mut rows, mut reported) = (Vec::with_capacity(saves.len()), 0);
         let (mut step, mut outcome) = (0, Outcome::Completed);
@@ -130,7 +136,13 @@ impl Loop<'_> {
             }
         }
         self.advance(end - reported, end);
-        Ok(Replica { rows, outcome, events: watch.passed, last: chain.overlaps(), last_time: self.time(step) })
+        Ok(Replica {
+            rows,
+            outcome,
+            events: watch.passed,
+            last: chain.overlaps(),
+            last_time: self.time(step),
+        })
     }
 
     fn time(&self, step: u64) -> f64 {

@@ -8,7 +8,9 @@ use didact_model::constraint::{Constraint, Retraction, pseudo_inverse};
 use didact_model::overlaps::OverlapsError;
 use didact_model::problem::ProblemError;
 use didact_model::rule::{Batch, LocalRule};
-use didact_model::{Engine, EngineError, Kick, Monitor, Overlaps, Problem, Record, Sample, Shape, Trajectory};
+use didact_model::{
+    Engine, EngineError, Kick, Monitor, Overlaps, Problem, Record, Sample, Shape, Trajectory,
+};
 use std::sync::Arc;
 
 /// Simulation in d dimensions.
@@ -23,7 +25,12 @@ impl Engine for Direct {
         "direct"
     }
 
-    fn run(&self, problem: &Problem, record: &Record, monitor: &dyn Monitor) -> Result<Trajectory, EngineError> {
+    fn run(
+        &self,
+        problem: &Problem,
+        record: &Record,
+        monitor: &dyn Monitor,
+    ) -> Result<Trajectory, EngineError> {
         let (dimension, rows) = (problem.finite_dimension("direct")?, problem.rule.shape().rows());
         let gigabytes = dimension as f64 * (rows + problem.training.batch) as f64 * 8e-9;
         if gigabytes > MEMORY_LIMIT {
@@ -73,7 +80,8 @@ impl DirectChain {
         let mut weights = Mat::zeros(p, dimension as usize);
         let mut first = 0;
         for (block, (gram, &size)) in start.blocks.iter().zip(&sizes).enumerate() {
-            let lower = cholesky_psd(gram).map_err(|_| EngineError::Overlaps(OverlapsError::NotPositive { block }))?;
+            let lower = cholesky_psd(gram)
+                .map_err(|_| EngineError::Overlaps(OverlapsError::NotPositive { block }))?;
             let used: Vec<usize> = (0..p).filter(|&j| lower[(j, j)] > 0.0).collect();
             if used.len() as u64 > size {
                 return Err(EngineError::Overlaps(OverlapsError::Rank { block, rank: used.len(), size }));
@@ -170,9 +178,10 @@ impl DirectChain {
         if tangent {
             scale.iter_mut().enumerate().for_each(|(i, s)| *s -= product(i, i) / self.lengths[i]);
         }
-        let back = self.off_frozen.as_ref().map(|inverse| {
-            Mat::from_fn(k, self.shape.frozen, |i, n| product(i, k + n)).times(inverse)
-        });
+        let back = self
+            .off_frozen
+            .as_ref()
+            .map(|inverse| Mat::from_fn(k, self.shape.frozen, |i, n| product(i, k + n)).times(inverse));
         if weight_decay > 0.0 || tangent {
             for (i, s) in scale.iter().enumerate() {
                 self.weights.row_mut(i).iter_mut().for_each(|w| *w *= s);

@@ -78,7 +78,13 @@ pub(crate) fn project(weights: &Mat, inputs: &[f64], batch: usize, out: &mut [f6
 }
 
 /// w_i ← w_i + Σ_j coefficients_ij x_j for the trained rows.
-pub(crate) fn add_samples(weights: &mut Mat, trained: usize, coefficients: &[f64], inputs: &[f64], batch: usize) {
+pub(crate) fn add_samples(
+    weights: &mut Mat,
+    trained: usize,
+    coefficients: &[f64],
+    inputs: &[f64],
+    batch: usize,
+) {
     let d = weights.cols();
     for (j, x) in inputs.chunks_exact(d).enumerate() {
         for i in 0..trained {

@@ -17,7 +17,9 @@ use didact_math::random::BartlettFactor;
 use didact_model::constraint::{Constraint, Retraction, pseudo_inverse};
 use didact_model::overlaps::OverlapsError;
 use didact_model::rule::{Batch, LocalRule};
-use didact_model::{Engine, EngineError, Kick, Monitor, Overlaps, Problem, Record, Sample, Shape, Trajectory};
+use didact_model::{
+    Engine, EngineError, Kick, Monitor, Overlaps, Problem, Record, Sample, Shape, Trajectory,
+};
 use std::sync::Arc;
 
 /// Exact-in-law simulation of the overlaps.
@@ -29,7 +31,12 @@ impl Engine for Reduced {
         "reduced"
     }
 
-    fn run(&self, problem: &Problem, record: &Record, monitor: &dyn Monitor) -> Result<Trajectory, EngineError> {
+    fn run(
+        &self,
+        problem: &Problem,
+        record: &Record,
+        monitor: &dyn Monitor,
+    ) -> Result<Trajectory, EngineError> {
         run_replicas(self, problem, record, monitor, ReducedChain::new)
     }
 }
@@ -58,7 +65,8 @@ impl Eigenspace {
         // Frozen rows first: row r of the factor is row `order(r)` of the Gram.
         let order = |r: usize| if r < f { k + r } else { r - f };
         let sorted = Mat::from_fn(p, p, |i, j| gram[(order(i), order(j))]);
-        let lower = cholesky_psd(&sorted).map_err(|_| EngineError::Overlaps(OverlapsError::NotPositive { block }))?;
+        let lower =
+            cholesky_psd(&sorted).map_err(|_| EngineError::Overlaps(OverlapsError::NotPositive { block }))?;
         let (columns, rest) = if size > p as u64 {
             ((0..f).collect::<Vec<_>>(), Some(size - p as u64))
         } else {
@@ -72,7 +80,8 @@ impl Eigenspace {
         };
         let shared = columns.len();
         let pick = |rows: std::ops::Range<usize>| {
-            rows.flat_map(|i| columns.iter().map(|&j| lower[(i, j)]).collect::<Vec<_>>()).collect::<Vec<f64>>()
+            rows.flat_map(|i| columns.iter().map(|&j| lower[(i, j)]).collect::<Vec<_>>())
+                .collect::<Vec<f64>>()
         };
         let own = if rest.is_some() {
             (0..k * k).map(|at| lower[(f + at / k, f + at % k)]).collect()
@@ -177,7 +186,8 @@ impl ReducedChain {
     pub fn new(problem: &Problem, start: &Overlaps, seat: Seat) -> Result<Self, EngineError> {
         let dimension = problem.finite_dimension("reduced")?;
         let shape = start.shape();
-        let sizes = problem.spectrum.multiplicities(dimension).map_err(didact_model::problem::ProblemError::from)?;
+        let sizes =
+            problem.spectrum.multiplicities(dimension).map_err(didact_model::problem::ProblemError::from)?;
         let spaces = start.blocks.iter().zip(problem.spectrum.eigenvalues()).zip(&sizes).enumerate();
         let spaces: Vec<Eigenspace> = spaces
             .map(|(b, ((gram, &lambda), &size))| Eigenspace::new(gram, shape, lambda, size, b))
@@ -189,7 +199,8 @@ impl ReducedChain {
         let normals: usize = spaces.iter().map(|s| s.coordinates(k)).sum::<usize>() * batch;
         let labels = if training.label_noise > 0.0 { batch } else { 0 };
         // Batch 1 needs a chi-square per eigenspace; a batch draws Wishart factors instead.
-        let freedom = if batch == 1 { spaces.iter().map(|s| s.rest.unwrap_or(0)).collect() } else { Vec::new() };
+        let freedom =
+            if batch == 1 { spaces.iter().map(|s| s.rest.unwrap_or(0)).collect() } else { Vec::new() };
         Ok(Self {
             rule: problem.rule.clone(),
             shape,
@@ -316,10 +327,12 @@ impl ReducedChain {
             }
             let Some(rest) = space.rest else { continue };
             let bartlett = BartlettFactor::draw(&mut stream, k, rest);
-            let outside = shape_factor.times(&Mat::from_fn(k, bartlett.columns(), |i, j| bartlett.row(i)[j])).gram();
+            let outside =
+                shape_factor.times(&Mat::from_fn(k, bartlett.columns(), |i, j| bartlett.row(i)[j])).gram();
             let lambda = space.root * space.root;
             fill_lower(k, &mut work.gram, |i, j| {
-                dot(&work.moved[i * k..(i + 1) * k], &work.moved[j * k..(j + 1) * k]) + lambda * outside[(i, j)]
+                dot(&work.moved[i * k..(i + 1) * k], &work.moved[j * k..(j + 1) * k])
+                    + lambda * outside[(i, j)]
             });
             cholesky_into(&work.gram, &mut space.own);
         }

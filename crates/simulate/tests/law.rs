@@ -13,11 +13,25 @@ use std::sync::Arc;
 
 const REPLICAS: u32 = 20_000;
 
-fn problem(spec: &Committee, spectrum: Spectrum, dimension: u64, training: Training, q: &Mat, r: &Mat) -> Problem {
+fn problem(
+    spec: &Committee,
+    spectrum: Spectrum,
+    dimension: u64,
+    training: Training,
+    q: &Mat,
+    r: &Mat,
+) -> Problem {
     let rule = spec.rule().unwrap();
     let t = Mat::identity(spec.teachers);
     let start = Overlaps::spread(rule.shape(), &spectrum, (q, r, &t), spec.starting_scalars()).unwrap();
-    Problem { rule, spectrum, dimension: Some(dimension), training, start: Arc::new(Given(start)), clock: Clock::Steps }
+    Problem {
+        rule,
+        spectrum,
+        dimension: Some(dimension),
+        training,
+        start: Arc::new(Given(start)),
+        clock: Clock::Steps,
+    }
 }
 
 /// Kurtosis-aware standard error of a variance: Var(s²) ≈ (m₄ − s⁴)/n.
@@ -38,12 +52,19 @@ fn assert_same_law(problem: &Problem, steps: f64, names: &[&str]) {
     record.seed = 2;
     let reduced = Reduced.run(problem, &record, &Unwatched).unwrap();
     for (column, name) in direct.columns.iter().enumerate() {
-        let values = |t: &didact_model::Trajectory| -> Vec<f64> { t.replicas.iter().map(|r| r.rows[0][column]).collect() };
+        let values = |t: &didact_model::Trajectory| -> Vec<f64> {
+            t.replicas.iter().map(|r| r.rows[0][column]).collect()
+        };
         let (mut a, mut b) = (values(&direct), values(&reduced));
         let (ma, mb) = (&direct.mean(name).unwrap()[0], &reduced.mean(name).unwrap()[0]);
         if ma.deviation.max(mb.deviation) < 1e-13 * ma.value.abs() {
             // What a constraint makes deterministic agrees to rounding.
-            assert!((ma.value - mb.value).abs() < 1e-13 * ma.value.abs(), "{name}: {} and {}", ma.value, mb.value);
+            assert!(
+                (ma.value - mb.value).abs() < 1e-13 * ma.value.abs(),
+                "{name}: {} and {}",
+                ma.value,
+                mb.value
+            );
             continue;
         }
         let z = (ma.value - mb.value) / ma.error.hypot(mb.error);
@@ -60,7 +81,10 @@ fn assert_same_law(problem: &Problem, steps: f64, names: &[&str]) {
 #[test]
 fn one_eigenspace_batch_one() {
     let spec = Committee::soft(2, 1, "erf(z/sqrt2)");
-    let (q, r) = (Mat::from_rows(&[vec![0.5, 0.1], vec![0.1, 0.3]]).unwrap(), Mat::from_fn(2, 1, |i, _| 0.2 - 0.3 * i as f64));
+    let (q, r) = (
+        Mat::from_rows(&[vec![0.5, 0.1], vec![0.1, 0.3]]).unwrap(),
+        Mat::from_fn(2, 1, |i, _| 0.2 - 0.3 * i as f64),
+    );
     let problem = problem(&spec, Spectrum::isotropic(), 12, Training::online(3.0), &q, &r);
     assert_same_law(&problem, 30.0, &["loss", "Q[0,0]", "Q[0,1]", "Q[1,1]", "R[0,0]", "R[1,0]"]);
 }
@@ -77,8 +101,11 @@ fn two_eigenspaces_batch_three_with_label_noise() {
 
 #[test]
 fn spherical_rows_with_trained_scalars_and_a_singular_gram() {
-    let spec =
-        Committee { train_output: true, student_weights: Some(vec![0.3, 0.9]), ..Committee::soft(2, 2, "tanh(x) + 0.2*x") };
+    let spec = Committee {
+        train_output: true,
+        student_weights: Some(vec![0.3, 0.9]),
+        ..Committee::soft(2, 2, "tanh(x) + 0.2*x")
+    };
     // Two equal students: the Gram of the rows is singular, and stays so until their kicks differ.
     let (q, r) = (Mat::from_fn(2, 2, |_, _| 1.0), Mat::from_fn(2, 2, |_, j| 0.3 + 0.2 * j as f64));
     for sphere in [Retraction::Euclidean, Retraction::Tangent] {
@@ -93,7 +120,10 @@ fn spherical_rows_with_trained_scalars_and_a_singular_gram() {
 fn rows_kept_off_the_teachers_with_decay_in_a_batch() {
     let spec = Committee::soft(2, 1, "erf(z)");
     let spectrum = Spectrum::new(vec![1.5, 0.5], vec![0.5, 0.5]).unwrap();
-    let (q, r) = (Mat::from_rows(&[vec![0.5, 0.1], vec![0.1, 0.3]]).unwrap(), Mat::from_fn(2, 1, |i, _| 0.2 + 0.1 * i as f64));
+    let (q, r) = (
+        Mat::from_rows(&[vec![0.5, 0.1], vec![0.1, 0.3]]).unwrap(),
+        Mat::from_fn(2, 1, |i, _| 0.2 + 0.1 * i as f64),
+    );
     for batch in [1, 4] {
         let constraint = Constraint { off_frozen: true, weight_decay: 0.2, ..Constraint::none() };
         let training = Training { constraint, batch, ..Training::online(2.0) };
@@ -109,7 +139,8 @@ fn eigenspaces_smaller_than_the_number_of_rows() {
     let spectrum = Spectrum::new(vec![2.0, 1.0, 0.7], vec![2.0 / 14.0, 3.0 / 14.0, 9.0 / 14.0]).unwrap();
     let rule = spec.rule().unwrap();
     let plane = Mat::from_rows(&[vec![0.4, 0.1], vec![-0.2, 0.3], vec![0.5, 0.0]]).unwrap().gram();
-    let space = Mat::from_rows(&[vec![0.4, 0.0, 0.1], vec![0.1, 0.3, 0.0], vec![0.2, 0.1, 0.6]]).unwrap().gram();
+    let space =
+        Mat::from_rows(&[vec![0.4, 0.0, 0.1], vec![0.1, 0.3, 0.0], vec![0.2, 0.1, 0.6]]).unwrap().gram();
     let start = Overlaps::new(rule.shape(), vec![plane, space.clone(), space], vec![], 3).unwrap();
     for batch in [1, 2] {
         let problem = Problem {
@@ -152,7 +183,9 @@ fn divergence_is_an_outcome_with_its_time() {
     for engine in [&Direct as &dyn Engine, &Reduced] {
         let run = engine.run(&problem, &record, &Unwatched).unwrap();
         for replica in &run.replicas {
-            assert!(matches!(replica.outcome, didact_model::Outcome::Diverged { at } if at > 0.0 && at < 1000.0));
+            assert!(
+                matches!(replica.outcome, didact_model::Outcome::Diverged { at } if at > 0.0 && at < 1000.0)
+            );
             assert!(replica.rows.len() < 3);
         }
     }

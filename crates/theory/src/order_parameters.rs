@@ -6,7 +6,8 @@ use didact_model::observable::Snapshot;
 use didact_model::start::Setting;
 use didact_model::trajectory::Replica;
 use didact_model::{
-    Averages, Engine, EngineError, Law, Monitor, Needed, Outcome, Overlaps, Problem, Record, Shape, Trajectory,
+    Averages, Engine, EngineError, Law, Monitor, Needed, Outcome, Overlaps, Problem, Record, Shape,
+    Trajectory,
 };
 use rayon::prelude::*;
 use std::ops::ControlFlow;
@@ -23,8 +24,13 @@ pub struct OrderParameterOde {
 impl Default for OrderParameterOde {
     /// Eighth order, relative tolerance 1e-9, steps that land on the saved times, quadratic term included.
     fn default() -> Self {
-        let options =
-            Options { method: Method::Dop853, relative: 1e-9, absolute: 1e-12, saving: Saving::Landing, ..Options::default() };
+        let options = Options {
+            method: Method::Dop853,
+            relative: 1e-9,
+            absolute: 1e-12,
+            saving: Saving::Landing,
+            ..Options::default()
+        };
         Self { options, needed: Needed::DriftAndNoise }
     }
 }
@@ -56,7 +62,13 @@ impl OrderParameterOde {
 }
 
 fn setting(problem: &Problem, seed: u64, replica: u32) -> Setting<'_> {
-    Setting { shape: problem.rule.shape(), spectrum: &problem.spectrum, dimension: problem.dimension, seed, replica }
+    Setting {
+        shape: problem.rule.shape(),
+        spectrum: &problem.spectrum,
+        dimension: problem.dimension,
+        seed,
+        replica,
+    }
 }
 
 impl Engine for OrderParameterOde {
@@ -64,7 +76,12 @@ impl Engine for OrderParameterOde {
         "ode"
     }
 
-    fn run(&self, problem: &Problem, record: &Record, monitor: &dyn Monitor) -> Result<Trajectory, EngineError> {
+    fn run(
+        &self,
+        problem: &Problem,
+        record: &Record,
+        monitor: &dyn Monitor,
+    ) -> Result<Trajectory, EngineError> {
         problem.validate()?;
         record.validate()?;
         // A start that is the same for all needs one solution only.
@@ -155,7 +172,9 @@ impl OrderParameterOde {
 fn outcome(solution: &Solution, record: &Record, replica: u32) -> Result<Outcome, EngineError> {
     match &solution.report.stop {
         Stop::ReachedEnd => Ok(Outcome::Completed),
-        Stop::Event { index, time } => Ok(Outcome::Stopped { by: record.events[*index].name.clone(), at: *time }),
+        Stop::Event { index, time } => {
+            Ok(Outcome::Stopped { by: record.events[*index].name.clone(), at: *time })
+        }
         Stop::Diverged { time } => Ok(Outcome::Diverged { at: *time }),
         Stop::Interrupted { .. } => Err(EngineError::Interrupted),
         Stop::Stuck { .. } | Stop::StepLimit { .. } => {
@@ -335,7 +354,8 @@ impl VectorField for OverlapFlow<'_> {
         let per_clock = self.problem.flow_per_clock();
         let noisy = self.needed == Needed::DriftAndNoise;
         let spectrum = &self.problem.spectrum;
-        let diffusion = |b: usize| if noisy { self.problem.noise_weight(b) * spectrum.eigenvalues()[b] } else { 0.0 };
+        let diffusion =
+            |b: usize| if noisy { self.problem.noise_weight(b) * spectrum.eigenvalues()[b] } else { 0.0 };
         let mut shrink = vec![0.0; if self.problem.training.constraint.sphere.is_some() { k } else { 0 }];
         for (i, nu) in shrink.iter_mut().enumerate() {
             let (mut rate, mut length) = (0.0, 0.0);

@@ -16,7 +16,10 @@ pub(crate) fn check(file: &Path, size: Size, as_json: bool) -> Result<ExitCode, 
                        "steps": cost.steps, "memory-bytes": cost.memory, "seconds": cost.seconds})
             })
             .collect();
-        println!("{:#}", json!({"title": experiment.resolved.title, "folder": experiment.folder_name(), "jobs": jobs}));
+        println!(
+            "{:#}",
+            json!({"title": experiment.resolved.title, "folder": experiment.folder_name(), "jobs": jobs})
+        );
         return Ok(ExitCode::SUCCESS);
     }
     println!("{}", experiment.resolved.title);
@@ -33,7 +36,12 @@ pub(crate) fn check(file: &Path, size: Size, as_json: bool) -> Result<ExitCode, 
         );
     }
     let total: f64 = costs.iter().map(|(_, c)| c.seconds).sum();
-    println!("  {} runs, about {} of one core; folder {}", costs.len(), duration(total), experiment.folder_name());
+    println!(
+        "  {} runs, about {} of one core; folder {}",
+        costs.len(),
+        duration(total),
+        experiment.folder_name()
+    );
     Ok(ExitCode::SUCCESS)
 }
 

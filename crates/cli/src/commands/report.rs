@@ -9,7 +9,8 @@ use std::process::ExitCode;
 pub(crate) fn report(folder: &Path, as_json: bool) -> Result<ExitCode, Diagnostic> {
     let Some(run) = finished(folder) else {
         let message = format!("{} is no finished run", folder.display());
-        return Err(Diagnostic::new(message).hint("run it (again) with `didact run`: it goes on where it was stopped"));
+        return Err(Diagnostic::new(message)
+            .hint("run it (again) with `didact run`: it goes on where it was stopped"));
     };
     let title = Source::read(&folder.join("description.toml"))?.description()?.title;
     if as_json {

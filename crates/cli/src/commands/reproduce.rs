@@ -17,16 +17,21 @@ pub(crate) fn reproduce(what: Option<&str>, options: &Options) -> Result<ExitCod
         .filter(|(family, figure, _)| what.is_none_or(|w| w == *family || w == format!("{family}/{figure}")))
         .collect();
     if chosen.is_empty() {
-        let names: Vec<String> = PAPERS.iter().flat_map(|(f, g, _)| [(*f).to_string(), format!("{f}/{g}")]).collect();
+        let names: Vec<String> =
+            PAPERS.iter().flat_map(|(f, g, _)| [(*f).to_string(), format!("{f}/{g}")]).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let wanted = what.unwrap_or("anything");
-        let hint = nearest(wanted, &names).map_or_else(|| "see `didact list papers`".into(), |n| format!("did you mean `{n}`?"));
+        let hint = nearest(wanted, &names)
+            .map_or_else(|| "see `didact list papers`".into(), |n| format!("did you mean `{n}`?"));
         return Err(Diagnostic::new(format!("no paper `{wanted}`")).hint(hint));
     }
     let mut experiments = Vec::new();
     for (family, figure, text) in chosen {
         let source = Source { name: format!("papers/{family}/{figure}.toml"), text: (*text).to_string() };
-        experiments.push((format!("{family}/{figure}"), Experiment::new(source, options.size.size(), options.seed)?));
+        experiments.push((
+            format!("{family}/{figure}"),
+            Experiment::new(source, options.size.size(), options.seed)?,
+        ));
     }
     run::prepare(options)?;
     let (mut holds, mut reports) = (true, Vec::new());

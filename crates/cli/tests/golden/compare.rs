@@ -88,6 +88,9 @@ impl Rule {
         if (have - want).abs() <= tolerance {
             return Ok(());
         }
-        Err(format!("{path}: got {have}, expected {want}, off by {:.3e}, tolerance {tolerance:.3e}", have - want))
+        Err(format!(
+            "{path}: got {have}, expected {want}, off by {:.3e}, tolerance {tolerance:.3e}",
+            have - want
+        ))
     }
 }

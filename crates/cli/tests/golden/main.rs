@@ -22,10 +22,8 @@ type Adapter = fn(kind: &str, inputs: &Inputs) -> Option<Answer>;
 const FAMILIES: [(&str, Adapter, bool); 1] = [("power-law-spectra", power_law_spectra::answer, false)];
 
 fn main() -> ExitCode {
-    let folder = std::env::var_os("DIDACT_GOLDEN").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden"),
-        PathBuf::from,
-    );
+    let folder = std::env::var_os("DIDACT_GOLDEN")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden"), PathBuf::from);
     let mut failed = 0;
     for (family, adapter, complete) in FAMILIES {
         failed += run_family(&folder, family, adapter, complete);

@@ -10,7 +10,8 @@ use didact_model::families::committee::{Committee, Output};
 use didact_model::observable::{Loss, Observable};
 use didact_model::start::Given;
 use didact_model::{
-    Averages, Clock, Engine, Law, LocalRule, Needed, Overlaps, Problem, Record, Spectrum, Training, Trajectory, Unwatched,
+    Averages, Clock, Engine, Law, LocalRule, Needed, Overlaps, Problem, Record, Spectrum, Training,
+    Trajectory, Unwatched,
 };
 use didact_simulate::Reduced;
 use didact_theory::OrderParameterOde;
@@ -33,7 +34,8 @@ pub fn answer(kind: &str, inputs: &Inputs) -> Option<Answer> {
         }
         "erf-overlaps-ode" => Answer::exact(columns(inputs, &["R[0,0]", "R[0,1]", "Q[0,0]", "Q[0,1]"])),
         "erf-moments-ode" => {
-            let names: Vec<String> = (0..4).flat_map(|l| [format!("Q{l}[0,0]"), format!("R{l}[0,0]")]).collect();
+            let names: Vec<String> =
+                (0..4).flat_map(|l| [format!("Q{l}[0,0]"), format!("R{l}[0,0]")]).collect();
             let flat = columns(inputs, &names.iter().map(String::as_str).collect::<Vec<_>>());
             let flat = flat.as_array().expect("a list");
             Answer::exact(json!(flat.chunks(2).collect::<Vec<_>>()))
@@ -49,7 +51,10 @@ fn minor<const N: usize>(c: &Mat) -> [[f64; N]; N] {
 }
 
 fn committee(inputs: &Inputs) -> Arc<dyn LocalRule> {
-    let spec = Committee { output: Output::Scaled, ..Committee::soft(inputs.count("K"), inputs.count("M"), "erf(z/sqrt2)") };
+    let spec = Committee {
+        output: Output::Scaled,
+        ..Committee::soft(inputs.count("K"), inputs.count("M"), "erf(z/sqrt2)")
+    };
     spec.rule().expect("a committee")
 }
 

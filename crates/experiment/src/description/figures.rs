@@ -96,6 +96,9 @@ pub struct Series {
     /// Shape of the markers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marker: Option<Marker>,
+    /// Skip this many points first, so that the markers of several series do not cover each other.
+    #[serde(default)]
+    pub skip: usize,
     /// Draw only every n-th point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<usize>,

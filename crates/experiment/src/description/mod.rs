@@ -8,7 +8,9 @@ mod training;
 
 pub use figures::{FigureSpec, PanelSpec, Series, SeriesStyle};
 pub use measures::{Check, Claim, Erratum, Measure, MeasureKind};
-pub use training::{NamedTeachers, RowsSpec, SpectrumSpec, Stage, StartSpec, TeachersSpec, TrainingSpec, Until};
+pub use training::{
+    NamedTeachers, RowsSpec, SpectrumSpec, Stage, StartSpec, TeachersSpec, TrainingSpec, Until,
+};
 
 use didact_model::Clock;
 use didact_model::families::Model;

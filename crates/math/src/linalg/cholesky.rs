@@ -37,7 +37,9 @@ pub fn cholesky_psd(a: &Mat) -> Result<Mat, NotPositive> {
         // An off-diagonal entry that a zero pivot cannot carry is rounding, or a proof that A is not PSD.
         let lost = (0..i)
             .filter(|&j| l[(j, j)] == 0.0)
-            .map(|j| (a[(i, j)] - dot(&l.row(i)[..j], &l.row(j)[..j])).powi(2) / a[(j, j)].max(f64::MIN_POSITIVE))
+            .map(|j| {
+                (a[(i, j)] - dot(&l.row(i)[..j], &l.row(j)[..j])).powi(2) / a[(j, j)].max(f64::MIN_POSITIVE)
+            })
             .fold(0.0, f64::max);
         if !pivot.is_finite() || pivot < -1e-10 * scale.abs() || lost > 1e-10 * scale.abs() {
             return Err(NotPositive { index: i, pivot: pivot.min(-lost), scale });

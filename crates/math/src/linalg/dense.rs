@@ -38,7 +38,8 @@ fn from_faer(a: faer::MatRef<'_, f64>) -> Mat {
 /// On non-finite entries.
 pub fn symmetric_eigen(a: &Mat) -> Eigen {
     assert!(a.is_finite(), "eigenvalues of a matrix with non-finite entries");
-    let eigen = to_faer(a).self_adjoint_eigen(Side::Lower).expect("a finite symmetric matrix has eigenvalues");
+    let eigen =
+        to_faer(a).self_adjoint_eigen(Side::Lower).expect("a finite symmetric matrix has eigenvalues");
     let values = eigen.S().column_vector().iter().copied().collect();
     Eigen { values, vectors: from_faer(eigen.U()) }
 }

@@ -129,7 +129,9 @@ impl Family for Committee {
                 return Err(ModelError::NotFinite { name, value });
             }
         }
-        let parse = |name, text: &str| activation::parse(text).map_err(|source| ModelError::Activation { name, source });
+        let parse = |name, text: &str| {
+            activation::parse(text).map_err(|source| ModelError::Activation { name, source })
+        };
         let own = parse("activation", &self.activation)?;
         let teacher = match &self.teacher_activation {
             Some(text) => parse("teacher-activation", text)?,
@@ -226,7 +228,8 @@ struct CommitteeRule {
 
 impl CommitteeRule {
     fn new(student: Hidden, teacher: Labels, prefactor: Prefactor) -> Self {
-        let route = Route::of(&student.activation, &teacher.activation, student.weights.len(), teacher.weights.len());
+        let route =
+            Route::of(&student.activation, &teacher.activation, student.weights.len(), teacher.weights.len());
         Self { loss: SquareLoss { student, teacher, prefactor }, route }
     }
 
@@ -237,7 +240,11 @@ impl CommitteeRule {
     }
 
     fn activation(&self, row: usize) -> &Arc<dyn Activation> {
-        if row < self.loss.student.weights.len() { &self.loss.student.activation } else { &self.loss.teacher.activation }
+        if row < self.loss.student.weights.len() {
+            &self.loss.student.activation
+        } else {
+            &self.loss.teacher.activation
+        }
     }
 }
 

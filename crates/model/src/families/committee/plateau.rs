@@ -11,9 +11,14 @@ use std::f64::consts::PI;
 
 use super::{Committee, Family, Output};
 
-const WIDTH: Input = Input { name: "M", kind: Kind::Count, default: None, about: "hidden units of student and teacher" };
-const OUTPUT: Input =
-    Input { name: "output", kind: Kind::Text, default: Some("\"soft\""), about: "output weights: soft (1) or scaled (1/sqrt M)" };
+const WIDTH: Input =
+    Input { name: "M", kind: Kind::Count, default: None, about: "hidden units of student and teacher" };
+const OUTPUT: Input = Input {
+    name: "output",
+    kind: Kind::Text,
+    default: Some("\"soft\""),
+    about: "output weights: soft (1) or scaled (1/sqrt M)",
+};
 const RATE: Input = Input { name: "eta", kind: Kind::Number, default: None, about: "learning rate" };
 
 const fn optional(name: &'static str, default: &'static str, about: &'static str) -> Input {
@@ -58,8 +63,18 @@ pub(super) const QUANTITIES: &[Quantity] = &[
         inputs: &[
             Input { name: "K", kind: Kind::Count, default: None, about: "hidden units of the student" },
             WIDTH,
-            Input { name: "C", kind: Kind::Matrix, default: None, about: "covariance of the fields, (K+M) x (K+M)" },
-            Input { name: "activation", kind: Kind::Text, default: Some("\"erf(z/sqrt2)\""), about: "any activation" },
+            Input {
+                name: "C",
+                kind: Kind::Matrix,
+                default: None,
+                about: "covariance of the fields, (K+M) x (K+M)",
+            },
+            Input {
+                name: "activation",
+                kind: Kind::Text,
+                default: Some("\"erf(z/sqrt2)\""),
+                about: "any activation",
+            },
             OUTPUT,
         ],
         compute: loss,
@@ -95,14 +110,18 @@ fn plateau(arguments: &Arguments) -> Result<Answer, QuantityError> {
 fn escape(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let (m, t, d) = (arguments.number("M"), arguments.number("T"), arguments.number("D"));
     if m < 2.0 {
-        return Err(QuantityError::Domain("one unit has no symmetric plateau to escape from; use M >= 2".into()));
+        return Err(QuantityError::Domain(
+            "one unit has no symmetric plateau to escape from; use M >= 2".into(),
+        ));
     }
     let (s, a) = (t + d, m * (1.0 + t));
     let growth = 2.0 / PI * s / ((a - s).sqrt() * (a + s).powf(1.5));
     let signal = arguments.number("T2") - arguments.number("D2") / (m - 1.0);
     let rate = arguments.number("eta") * gain(arguments)? * growth * signal;
     if rate.is_nan() || rate <= 0.0 {
-        return Err(QuantityError::Domain(format!("the rate is {rate}: these teachers do not break the symmetry")));
+        return Err(QuantityError::Domain(format!(
+            "the rate is {rate}: these teachers do not break the symmetry"
+        )));
     }
     Ok(vec![("rate", json!(rate)), ("tau", json!(1.0 / rate)), ("tau-loss", json!(0.5 / rate))])
 }
@@ -141,7 +160,9 @@ fn loss(arguments: &Arguments) -> Result<Answer, QuantityError> {
         return Err(QuantityError::Domain(message));
     }
     if !didact_math::linalg::is_psd(&covariance) {
-        return Err(QuantityError::Domain("C is not a covariance: not symmetric, or with a negative direction".into()));
+        return Err(QuantityError::Domain(
+            "C is not a covariance: not symmetric, or with a negative direction".into(),
+        ));
     }
     let output = if gain(arguments)? == 1.0 && m != 1 { Output::Scaled } else { Output::Soft };
     let spec = Committee { output, ..Committee::soft(k, m, arguments.text("activation")) };
@@ -174,7 +195,9 @@ mod tests {
 
     #[test]
     fn critical_rates_are_those_of_the_spec() {
-        for (m, rate) in [(1, 4.05578), (2, 4.61366), (3, 4.86202), (4, 4.99757), (10, 5.25824), (40, 5.39507)] {
+        for (m, rate) in
+            [(1, 4.05578), (2, 4.61366), (3, 4.86202), (4, 4.99757), (10, 5.25824), (40, 5.39507)]
+        {
             let got = compute("critical-rate", json!({"M": m, "output": "scaled"}))[0];
             assert!((got - rate).abs() < 6e-6, "{m}: {got}");
         }

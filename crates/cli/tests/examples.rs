@@ -1,0 +1,87 @@
+//! Every example runs, every paper is accepted, and generated files are fresh.
+
+mod common;
+
+use common::{didact, root, temporary};
+
+#[test]
+fn every_example_runs_and_its_claims_hold() {
+    let out = temporary("examples");
+    let mut count = 0;
+    for file in std::fs::read_dir(root().join("examples")).unwrap() {
+        let path = file.unwrap().path();
+        let run = didact().arg("run").arg(&path).arg("--quick").arg("--out").arg(&out).output().unwrap();
+        assert!(run.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&run.stderr));
+        assert!(String::from_utf8_lossy(&run.stdout).contains("report.html"));
+        count += 1;
+    }
+    assert!(count >= 5, "{count} examples");
+    std::fs::remove_dir_all(out).unwrap();
+}
+
+#[test]
+fn every_paper_is_accepted_in_every_size() {
+    for family in std::fs::read_dir(root().join("papers")).unwrap() {
+        for file in std::fs::read_dir(family.unwrap().path()).unwrap() {
+            let path = file.unwrap().path();
+            for size in [None, Some("--quick"), Some("--full")] {
+                let run = didact().arg("check").arg(&path).args(size).output().unwrap();
+                assert!(run.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&run.stderr));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_option_reference_is_fresh() {
+    let made = didact().args(["schema", "--markdown"]).output().unwrap().stdout;
+    let kept = std::fs::read(root().join("docs/reference.md")).unwrap_or_default();
+    let hint = "run `didact schema --markdown > docs/reference.md`";
+    assert!(made == kept, "docs/reference.md is stale: {hint}");
+}
+
+#[test]
+fn an_unchanged_run_is_found_and_a_changed_seed_is_not() {
+    let out = temporary("reuse");
+    let example = root().join("examples/sweep.toml");
+    let run = |extra: &[&str]| {
+        let run = didact()
+            .arg("run")
+            .arg(&example)
+            .args(extra)
+            .arg("--json")
+            .arg("--out")
+            .arg(&out)
+            .output()
+            .unwrap();
+        serde_json::from_slice::<serde_json::Value>(&run.stdout).unwrap()
+    };
+    let first = run(&[]);
+    assert_eq!(first["reused"], false);
+    let again = run(&["--threads", "1"]);
+    assert_eq!((&again["reused"], &again["folder"]), (&serde_json::json!(true), &first["folder"]));
+    assert_ne!(run(&["--seed", "9"])["folder"], first["folder"]);
+    std::fs::remove_dir_all(out).unwrap();
+}
+
+#[test]
+fn compute_prints_json_and_lists_name_everything() {
+    let run = didact().args(["compute", "committee/plateau", "M=2", "output=scaled"]).output().unwrap();
+    let answer: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert!((answer["loss"].as_f64().unwrap() - 0.0058054).abs() < 5e-8);
+    let list = String::from_utf8(didact().arg("list").output().unwrap().stdout).unwrap();
+    for name in [
+        "committee",
+        "ode",
+        "reduced",
+        "direct",
+        "relu",
+        "alignment",
+        "committee/escape",
+        "committee/plateau",
+    ] {
+        assert!(list.contains(name), "{name}");
+    }
+    let cited = didact().arg("cite").arg(root().join("examples/sweep.toml")).output().unwrap();
+    assert!(String::from_utf8_lossy(&cited.stdout).contains("Saad"));
+}
