@@ -160,7 +160,7 @@ fn dispatch(command: Command) -> Result<ExitCode, Diagnostic> {
         Command::Reproduce { what, options } => commands::reproduce::reproduce(what.as_deref(), &options),
         Command::Report { run, json } => commands::report::report(&run, json),
         Command::Cite { file } => commands::cite::cite(&file),
-        Command::Schema { markdown } => commands::schema::schema(markdown),
+        Command::Schema { markdown } => Ok(commands::schema::schema(markdown)),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "didact", &mut std::io::stdout());
             Ok(ExitCode::SUCCESS)

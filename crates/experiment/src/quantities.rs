@@ -41,13 +41,16 @@ pub fn number(path: &str, inputs: &Map<String, Value>, entry: Option<&str>) -> R
     value.as_f64().ok_or_else(|| format!("`{path}`: the entry is no number"))
 }
 
+/// Named entries of an answer.
+pub type Entries = BTreeMap<String, Value>;
+
 /// A quantity tabulated over a grid: the grid point and the entries, or why there are none.
 #[derive(Debug, Clone)]
 pub struct Scan {
     /// Name of the scan.
     pub name: String,
     /// One row per grid point.
-    pub rows: Vec<(Point, Result<BTreeMap<String, Value>, String>)>,
+    pub rows: Vec<(Point, Result<Entries, String>)>,
 }
 
 /// Checks a scan and computes it.

@@ -4,6 +4,9 @@ use crate::points::Point;
 use crate::store::Table;
 use std::collections::BTreeMap;
 
+/// Times, means and standard errors.
+pub type Curve = (Vec<f64>, Vec<f64>, Vec<f64>);
+
 /// All tables of an experiment.
 #[derive(Debug, Clone, Default)]
 pub struct Results {
@@ -24,13 +27,7 @@ impl Results {
     }
 
     /// Times, means and standard errors of a column within a window of time.
-    pub fn curve(
-        &self,
-        point: &Point,
-        run: &str,
-        column: &str,
-        window: [f64; 2],
-    ) -> Result<(Vec<f64>, Vec<f64>, Vec<f64>), String> {
+    pub fn curve(&self, point: &Point, run: &str, column: &str, window: [f64; 2]) -> Result<Curve, String> {
         let table = self.table(point, run)?;
         let mean = table.mean(column).ok_or_else(|| format!("run `{run}` has no column `{column}`"))?;
         let (mut times, mut values, mut errors) = (Vec::new(), Vec::new(), Vec::new());

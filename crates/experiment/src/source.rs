@@ -192,10 +192,8 @@ impl Source {
                 value.span()
             });
             table = value.get_ref().as_table();
-            if table.is_none() {
-                if let Some(list) = value.get_ref().as_array() {
-                    table = list.iter().next().and_then(|v| v.get_ref().as_table());
-                }
+            if let Some(list) = value.get_ref().as_array() {
+                table = list.iter().next().and_then(|v| v.get_ref().as_table());
             }
             if table.is_none() {
                 return found;

@@ -265,6 +265,9 @@ fn parse_formula(
 
 type Found = Result<Vec<Arc<dyn Observable>>, ObservableError>;
 
+/// Makes an observable from an order and up to two indices.
+type Make = fn(i32, usize, usize) -> Arc<dyn Observable>;
+
 /// `None` when the text is not of the form `name` or `name[indices]` of a known name.
 fn parse_name(text: &str, shape: Shape, own: &[Arc<dyn Observable>]) -> Option<Found> {
     if let Some(found) = own.iter().find(|o| o.name() == text) {
@@ -281,7 +284,6 @@ fn parse_name(text: &str, shape: Shape, own: &[Arc<dyn Observable>]) -> Option<F
         None => (text, None),
     };
     let (k, f, s) = (shape.trained, shape.frozen, shape.scalars);
-    type Make = fn(i32, usize, usize) -> Arc<dyn Observable>;
     let overlap = |sector: Sector| -> Make {
         match sector {
             Sector::Student => |order, i, j| Arc::new(Overlap { sector: Sector::Student, order, i, j }),

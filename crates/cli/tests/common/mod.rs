@@ -1,4 +1,6 @@
-//! Helpers of the command-line tests.
+//! Helpers of the command-line tests; not every test uses all of them.
+
+#![allow(dead_code, unreachable_pub)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
