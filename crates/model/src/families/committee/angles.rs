@@ -81,20 +81,18 @@ impl<'a> Block<'a> {
         let (root, _) = room.split_at_mut(p * n);
         let mut largest = [0.0; LANES];
         for (at, pairs) in pairs.chunks_exact(LANES).enumerate() {
+            let rows = |of: fn(&(usize, usize)) -> usize| -> [&[f64]; LANES] {
+                std::array::from_fn(|lane| &c[of(&pairs[lane]) * p..][..p])
+            };
+            let (rows_i, rows_j) = (rows(|pair| pair.0), rows(|pair| pair.1));
             let (mut sii, mut sjj, mut sij, mut inverse) = ([0.0; LANES], [0.0; LANES], [0.0; LANES], [0.0; LANES]);
             for (lane, &(i, j)) in pairs.iter().enumerate() {
-                let (row_i, row_j) = (&c[i * p..(i + 1) * p], &c[j * p..(j + 1) * p]);
-                for k in 0..p {
-                    first[k * n + at][lane] = row_i[k];
-                    second[k * n + at][lane] = row_j[k];
-                }
-                (sii[lane], sjj[lane], sij[lane]) = (1.0 + row_i[i], 1.0 + row_j[j], row_i[j]);
-            }
-            for lane in 0..LANES {
+                (sii[lane], sjj[lane], sij[lane]) = (1.0 + rows_i[lane][i], 1.0 + rows_j[lane][j], rows_i[lane][j]);
                 inverse[lane] = 1.0 / (sii[lane] * sjj[lane] - sij[lane] * sij[lane]);
             }
             for k in 0..p {
-                let (own, f, s) = (c[k * (p + 1)], &first[k * n + at], &second[k * n + at]);
+                // Put together in registers: four small stores read back as one large load would stall.
+                let (f, s, own) = (rows_i.map(|row| row[k]), rows_j.map(|row| row[k]), c[k * (p + 1)]);
                 let (mut a, mut b, mut r) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
                 for lane in 0..LANES {
                     a[lane] = inverse[lane] * (sjj[lane] * f[lane] - sij[lane] * s[lane]);
@@ -103,6 +101,7 @@ impl<'a> Block<'a> {
                     r[lane] = 1.0 / (1.0 + variance).sqrt();
                     largest[lane] = if variance > largest[lane] { variance } else { largest[lane] };
                 }
+                (first[k * n + at], second[k * n + at]) = (f, s);
                 (alpha[k * n + at], beta[k * n + at], root[k * n + at]) = (a, b, r);
             }
         }
