@@ -1,2 +1,172 @@
-//! The command line of didact.
-fn main() {}
+//! `didact`: predict, simulate and explain how teacher-student networks learn in high dimension.
+//!
+//! Data goes to stdout, everything else to stderr. Exit code 0: done; 1: a claim fails; 2: an error.
+
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod commands;
+mod progress;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use didact_experiment::{Diagnostic, Size};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Debug, Parser)]
+#[command(name = "didact", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run an experiment: theory, simulation, comparison, figures and a report
+    Run(RunArguments),
+    /// Say what would run, on which engine, at what cost; nothing is computed or written
+    Check(CheckArguments),
+    /// Compute a quantity such as committee/plateau and print it as JSON
+    Compute {
+        /// FAMILY/QUANTITY
+        quantity: String,
+        /// Inputs as key=value (numbers, words, or JSON)
+        inputs: Vec<String>,
+    },
+    /// List families, engines, activations, observables, quantities and papers
+    List {
+        /// One of families, engines, activations, observables, quantities, papers; all unless given
+        what: Option<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Reproduce figures of papers and judge their claims
+    Reproduce {
+        /// FAMILY or FAMILY/FIGURE; everything unless given
+        what: Option<String>,
+        #[command(flatten)]
+        options: Options,
+    },
+    /// Show the claims of a finished run and where its report is
+    Report {
+        /// Folder of the run
+        run: PathBuf,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print what to cite for an experiment
+    Cite {
+        /// Description (TOML or JSON)
+        file: PathBuf,
+    },
+    /// Print the JSON schema of descriptions
+    Schema {
+        /// As a Markdown reference
+        #[arg(long)]
+        markdown: bool,
+    },
+    /// Print completions for a shell
+    Completions {
+        /// bash, zsh, fish, elvish or powershell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+#[derive(Debug, Args)]
+struct RunArguments {
+    /// Description (TOML or JSON)
+    file: PathBuf,
+    #[command(flatten)]
+    options: Options,
+}
+
+#[derive(Debug, Args)]
+struct CheckArguments {
+    /// Description (TOML or JSON)
+    file: PathBuf,
+    #[command(flatten)]
+    size: SizeOptions,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct SizeOptions {
+    /// The small version that runs in seconds
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+    /// The version that is as large as the source
+    #[arg(long)]
+    full: bool,
+}
+
+impl SizeOptions {
+    fn size(&self) -> Size {
+        match (self.quick, self.full) {
+            (true, _) => Size::Quick,
+            (_, true) => Size::Full,
+            _ => Size::Normal,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+struct Options {
+    #[command(flatten)]
+    size: SizeOptions,
+    /// Where run folders go
+    #[arg(long, default_value = "runs")]
+    out: PathBuf,
+    /// Seed, in place of the description's
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Threads; all cores unless given (results do not depend on it)
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Print results as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    match dispatch(cli.command) {
+        Ok(code) => code,
+        Err(diagnostic) => {
+            eprintln!("{diagnostic}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Result<ExitCode, Diagnostic> {
+    match command {
+        Command::Run(arguments) => commands::run::run(&arguments.file, &arguments.options),
+        Command::Check(arguments) => commands::check::check(&arguments.file, arguments.size.size(), arguments.json),
+        Command::Compute { quantity, inputs } => commands::compute::compute(&quantity, &inputs),
+        Command::List { what, json } => commands::list::list(what.as_deref(), json),
+        Command::Reproduce { what, options } => commands::reproduce::reproduce(what.as_deref(), &options),
+        Command::Report { run, json } => commands::report::report(&run, json),
+        Command::Cite { file } => commands::cite::cite(&file),
+        Command::Schema { markdown } => commands::schema::schema(markdown),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "didact", &mut std::io::stdout());
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Man => {
+            let page = clap_mangen::Man::new(Cli::command());
+            page.render(&mut std::io::stdout()).map_err(Diagnostic::new)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::rule::{Averages, Kick, Law, LocalRule, Needed, Sample};
 use didact_math::gauss::expectation;
-use didact_math::linalg::{Mat, cholesky_psd};
+use didact_math::linalg::{Mat, cholesky_psd, symmetric_eigen};
 
 /// Evaluations of a rule per average: about 15 nodes per axis for four fields.
 const BUDGET: usize = 65_536;
@@ -28,7 +28,7 @@ struct Coordinates {
 
 impl Coordinates {
     fn of(law: &Law) -> Self {
-        let lower = cholesky_psd(law.covariance).expect("a covariance of fields is positive semi-definite");
+        let lower = cholesky_psd(law.covariance).unwrap_or_else(|_| factor_of_positive_part(law.covariance));
         let owners: Vec<usize> = (0..lower.rows()).filter(|&j| lower[(j, j)] > 0.0).collect();
         let factor = Mat::from_fn(lower.rows(), owners.len(), |i, j| lower[(i, owners[j])]);
         Self { factor, owners, noise: law.label_noise }
@@ -63,31 +63,51 @@ impl Coordinates {
     }
 }
 
+/// The factor of C without its negative directions, which a stage of an ODE step near a singular C may have.
+fn factor_of_positive_part(covariance: &Mat) -> Mat {
+    let eigen = symmetric_eigen(covariance);
+    let n = covariance.rows();
+    let roots = Mat::from_fn(n, n, |i, j| eigen.vectors[(i, j)] * eigen.values[j].max(0.0).sqrt());
+    cholesky_psd(&roots.gram()).expect("a Gram matrix is positive semi-definite")
+}
+
 /// A, N and the scalar gradient of any rule, from `kick` alone.
 pub fn by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law, needed: Needed, out: &mut Averages) {
     let shape = rule.shape();
-    let (k, r) = (shape.trained, Coordinates::of(law).owners.len());
+    if !law.covariance.is_finite() {
+        // A diverging run: the integrator finds out from the numbers.
+        out.drift.fill(f64::NAN);
+        out.noise.fill(f64::NAN);
+        out.scalars.fill(f64::NAN);
+        return;
+    }
     let coordinates = Coordinates::of(law);
+    let (k, r) = (shape.trained, coordinates.owners.len());
     let mut fields = vec![0.0; shape.rows()];
     let mut kick = Kick::new(shape);
     let outputs = k * r + k * k + shape.scalars;
-    let average = expectation(coordinates.dimension(), outputs, |z, values| {
-        let noise = coordinates.fields(z, &mut fields);
-        rule.kick(&Sample { fields: &fields, scalars: law.scalars, noise }, &mut kick);
-        let (drift, rest) = values.split_at_mut(k * r);
-        let (square, scalars) = rest.split_at_mut(k * k);
-        for i in 0..k {
-            for j in 0..r {
-                drift[i * r + j] = kick.rows[i] * z[j];
-            }
-            if needed == Needed::DriftAndNoise {
-                for j in 0..k {
-                    square[i * k + j] = kick.rows[i] * kick.rows[j];
+    let average = expectation(
+        coordinates.dimension(),
+        outputs,
+        |z, values| {
+            let noise = coordinates.fields(z, &mut fields);
+            rule.kick(&Sample { fields: &fields, scalars: law.scalars, noise }, &mut kick);
+            let (drift, rest) = values.split_at_mut(k * r);
+            let (square, scalars) = rest.split_at_mut(k * k);
+            for i in 0..k {
+                for j in 0..r {
+                    drift[i * r + j] = kick.rows[i] * z[j];
+                }
+                if needed == Needed::DriftAndNoise {
+                    for j in 0..k {
+                        square[i * k + j] = kick.rows[i] * kick.rows[j];
+                    }
                 }
             }
-        }
-        scalars.copy_from_slice(&kick.scalars);
-    }, BUDGET);
+            scalars.copy_from_slice(&kick.scalars);
+        },
+        BUDGET,
+    );
     let d = Mat::from_fn(k, r, |i, j| average.mean[i * r + j]);
     coordinates.drift(&d, &mut out.drift);
     out.noise = Mat::from_fn(k, k, |i, j| average.mean[k * r + i * k + j]);
@@ -97,11 +117,19 @@ pub fn by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law, needed: Needed,
 
 /// E[loss] without label noise.
 pub fn risk_by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law) -> Estimate {
+    if !law.covariance.is_finite() {
+        return Estimate { value: f64::NAN, error: f64::NAN };
+    }
     let coordinates = Coordinates::of(&Law { label_noise: 0.0, ..*law });
     let mut fields = vec![0.0; rule.shape().rows()];
-    let average = expectation(coordinates.dimension(), 1, |z, values| {
-        coordinates.fields(z, &mut fields);
-        values[0] = rule.loss(&Sample { fields: &fields, scalars: law.scalars, noise: 0.0 });
-    }, BUDGET);
+    let average = expectation(
+        coordinates.dimension(),
+        1,
+        |z, values| {
+            coordinates.fields(z, &mut fields);
+            values[0] = rule.loss(&Sample { fields: &fields, scalars: law.scalars, noise: 0.0 });
+        },
+        BUDGET,
+    );
     Estimate { value: average.mean[0], error: average.error[0] }
 }

@@ -12,6 +12,7 @@ pub mod families;
 pub mod observable;
 pub mod overlaps;
 pub mod problem;
+pub mod quantity;
 pub mod record;
 pub mod rule;
 pub mod spectrum;

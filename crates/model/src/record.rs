@@ -49,6 +49,8 @@ pub struct Record {
     pub events: Vec<Event>,
     /// Independent runs.
     pub replicas: u32,
+    /// Number of the first of them: replica r has the same random numbers in whatever company it runs.
+    pub first_replica: u32,
     /// Address of the random numbers.
     pub seed: u64,
     /// How often simulations look for events, in the clock; the spacing of 2000 looks over the run unless given.
@@ -60,7 +62,7 @@ pub struct Record {
 impl Record {
     /// One replica, no events.
     pub fn new(times: Vec<f64>, observables: Vec<Arc<dyn Observable>>) -> Self {
-        Self { times, observables, events: Vec::new(), replicas: 1, seed: 0, watch_every: None, stage: 0 }
+        Self { times, observables, events: Vec::new(), replicas: 1, first_replica: 0, seed: 0, watch_every: None, stage: 0 }
     }
 
     /// Checks that times increase from 0 on and that something is asked for.
@@ -78,6 +80,11 @@ impl Record {
             Some(i) => Err(RecordError::NotIncreasing { index: i + 1, before: self.times[i], time: self.times[i + 1] }),
             None => Ok(()),
         }
+    }
+
+    /// Numbers of the replicas.
+    pub fn replica_numbers(&self) -> std::ops::Range<u32> {
+        self.first_replica..self.first_replica + self.replicas
     }
 
     /// The last saved time.

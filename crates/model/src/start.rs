@@ -63,14 +63,6 @@ pub enum StartError {
         /// Expected.
         expected: usize,
     },
-    /// More replicas than states.
-    #[error("replica {replica} has no starting state: {given} were given")]
-    Replica {
-        /// Which.
-        replica: u32,
-        /// How many there are.
-        given: usize,
-    },
     /// Bad spectrum.
     #[error(transparent)]
     Spectrum(#[from] SpectrumError),
@@ -102,17 +94,16 @@ impl Start for Given {
     }
 }
 
-/// Where each replica of an earlier stage ended.
+/// Where an earlier stage ended. Kept as it is: rounding may have left it a hair outside the cone of Gram matrices.
 #[derive(Debug, Clone)]
-pub struct Continued(pub Vec<Overlaps>);
+pub struct Continued(pub Overlaps);
 
 impl Start for Continued {
-    fn draw(&self, setting: &Setting) -> Result<Overlaps, StartError> {
-        let missing = StartError::Replica { replica: setting.replica, given: self.0.len() };
-        self.0.get(setting.replica as usize).cloned().ok_or(missing)
+    fn draw(&self, _setting: &Setting) -> Result<Overlaps, StartError> {
+        Ok(self.0.clone())
     }
     fn is_random(&self) -> bool {
-        true
+        false
     }
 }
 

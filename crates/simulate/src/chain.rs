@@ -52,7 +52,7 @@ pub fn run_replicas<C: Chain>(
         let chain = make(problem, &start, Seat { seed: record.seed, replica, stage: record.stage })?;
         Loop { problem, record, monitor, steps_per_clock: problem.steps_per_clock(dimension) }.run(chain)
     };
-    let replicas: Result<Vec<Replica>, EngineError> = (0..record.replicas).into_par_iter().map(one).collect();
+    let replicas: Result<Vec<Replica>, EngineError> = record.replica_numbers().into_par_iter().map(one).collect();
     Ok(Trajectory {
         engine: engine.name().into(),
         clock: problem.clock,

@@ -69,9 +69,11 @@ impl Engine for OrderParameterOde {
         problem.validate()?;
         record.validate()?;
         // A start that is the same for all needs one solution only.
-        let replicas = if problem.start.is_random() { record.replicas } else { 1 };
+        let numbers = record.replica_numbers();
+        let numbers = if problem.start.is_random() { numbers } else { numbers.start..numbers.start + 1 };
+        let replicas = numbers.len() as u32;
         let runs: Result<Vec<(Replica, String)>, EngineError> =
-            (0..replicas).into_par_iter().map(|r| self.integrate(problem, record, r, replicas, monitor)).collect();
+            numbers.into_par_iter().map(|r| self.integrate(problem, record, r, replicas, monitor)).collect();
         let (replicas, notes): (Vec<_>, Vec<_>) = runs?.into_iter().unzip();
         Ok(Trajectory {
             engine: self.name().into(),

@@ -12,7 +12,9 @@ pub mod pairs;
 pub mod polynomial;
 pub mod quadrature;
 pub mod relu;
+pub mod series;
 
 pub use expectation::{Average, expectation};
 pub use pairs::{PairAverages, pair_averages};
 pub use quadrature::GaussianRule;
+pub use series::HermiteSeries;

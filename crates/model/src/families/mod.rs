@@ -5,6 +5,7 @@
 
 pub mod committee;
 
+use crate::quantity::Quantity;
 use crate::rule::LocalRule;
 use didact_math::activation::ActivationError;
 use schemars::JsonSchema;
@@ -75,6 +76,11 @@ pub trait Family {
     /// Values of the trained scalars before training.
     fn starting_scalars(&self) -> Vec<f64>;
 
+    /// Predictions that are not trajectories.
+    fn quantities() -> &'static [Quantity] {
+        &[]
+    }
+
     /// Small instances on which every registered family is tested (gradient, averages).
     fn examples() -> Vec<Self>
     where
@@ -112,6 +118,12 @@ macro_rules! families {
             pub fn examples() -> Vec<Self> {
                 let mut all = Vec::new();
                 $(all.extend(<$module::$spec as Family>::examples().into_iter().map(Self::$variant));)+
+                all
+            }
+            /// Every quantity with the name of its family.
+            pub fn quantities() -> Vec<(&'static str, &'static Quantity)> {
+                let mut all = Vec::new();
+                $(all.extend(<$module::$spec as Family>::quantities().iter().map(|q| (<$module::$spec as Family>::NAME, q)));)+
                 all
             }
             /// Name and summary of every family.

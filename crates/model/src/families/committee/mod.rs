@@ -7,9 +7,12 @@
 
 mod angles;
 mod averages;
+mod conditional;
 mod erf;
+mod plateau;
 
 use super::{Family, ModelError, Reference};
+use crate::quantity::Quantity;
 use crate::rule::{Averages, Kick, Law, LocalRule, Needed, Sample, Shape};
 use crate::square_loss::{Prefactor, SquareLoss, Student, Teacher};
 use averages::Route;
@@ -141,6 +144,10 @@ impl Family for Committee {
 
     fn starting_scalars(&self) -> Vec<f64> {
         if self.train_output { self.weights().0 } else { Vec::new() }
+    }
+
+    fn quantities() -> &'static [Quantity] {
+        plateau::QUANTITIES
     }
 
     fn examples() -> Vec<Self> {

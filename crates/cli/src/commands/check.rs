@@ -1,0 +1,55 @@
+//! `didact check`: what would run.
+
+use didact_experiment::{Diagnostic, Experiment, Size, Source};
+use serde_json::json;
+use std::path::Path;
+use std::process::ExitCode;
+
+pub(crate) fn check(file: &Path, size: Size, as_json: bool) -> Result<ExitCode, Diagnostic> {
+    let experiment = Experiment::new(Source::read(file)?, size, None)?;
+    let costs: Vec<_> = experiment.jobs.iter().map(|job| (job, job.cost())).collect();
+    if as_json {
+        let jobs: Vec<_> = costs
+            .iter()
+            .map(|(job, cost)| {
+                json!({"run": job.run, "engine": job.plan.engine.name(), "point": job.point.values,
+                       "steps": cost.steps, "memory-bytes": cost.memory, "seconds": cost.seconds})
+            })
+            .collect();
+        println!("{:#}", json!({"title": experiment.resolved.title, "folder": experiment.folder_name(), "jobs": jobs}));
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("{}", experiment.resolved.title);
+    for (job, cost) in &costs {
+        let steps = cost.steps.map_or("adaptive steps".into(), |s| format!("{s:.3e} steps"));
+        println!(
+            "  {:<16} {:<8} {:<14} {:>8} {:>9}   {}",
+            job.run,
+            job.plan.engine.name(),
+            steps,
+            bytes(cost.memory),
+            format!("~{}", duration(cost.seconds)),
+            job.point.label()
+        );
+    }
+    let total: f64 = costs.iter().map(|(_, c)| c.seconds).sum();
+    println!("  {} runs, about {} of one core; folder {}", costs.len(), duration(total), experiment.folder_name());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn bytes(count: f64) -> String {
+    match count {
+        c if c < 1e6 => format!("{:.0} kB", c / 1e3),
+        c if c < 1e9 => format!("{:.0} MB", c / 1e6),
+        c => format!("{:.1} GB", c / 1e9),
+    }
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 1.0 => format!("{:.0} ms", (s * 1e3).max(1.0)),
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}

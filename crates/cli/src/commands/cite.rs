@@ -1,0 +1,13 @@
+//! `didact cite`: the bibliography of an experiment.
+
+use didact_experiment::{Diagnostic, Source};
+use std::path::Path;
+use std::process::ExitCode;
+
+pub(crate) fn cite(file: &Path) -> Result<ExitCode, Diagnostic> {
+    let description = Source::read(file)?.description()?;
+    for reference in description.model.references() {
+        println!("[{}] {}. {}", reference.key, reference.citation, reference.locator);
+    }
+    Ok(ExitCode::SUCCESS)
+}

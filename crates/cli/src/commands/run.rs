@@ -1,0 +1,46 @@
+//! `didact run`: one experiment.
+
+use super::show;
+use crate::Options;
+use crate::progress::{self, Progress};
+use didact_experiment::execute::all_hold;
+use didact_experiment::{Diagnostic, Experiment, Failure, Finished, Source};
+use std::path::Path;
+use std::process::ExitCode;
+
+pub(crate) fn run(file: &Path, options: &Options) -> Result<ExitCode, Diagnostic> {
+    let experiment = Experiment::new(Source::read(file)?, options.size.size(), options.seed)?;
+    prepare(options)?;
+    let finished = execute(&experiment, options)?;
+    let title = &experiment.resolved.title;
+    if options.json {
+        println!("{:#}", show::as_json(title, &finished));
+    } else {
+        show::finished(title, &finished);
+    }
+    Ok(ExitCode::from(u8::from(!all_hold(&finished.claims))))
+}
+
+/// Threads and Ctrl-C.
+pub(crate) fn prepare(options: &Options) -> Result<(), Diagnostic> {
+    progress::listen();
+    if let Some(threads) = options.threads {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        pool.build_global().map_err(Diagnostic::new)?;
+    }
+    Ok(())
+}
+
+/// Runs with a progress bar.
+pub(crate) fn execute(experiment: &Experiment, options: &Options) -> Result<Finished, Diagnostic> {
+    let progress = Progress::new(&experiment.resolved.title);
+    let result = experiment.execute(&options.out, &progress);
+    progress.finish();
+    result.map_err(|failure| match failure {
+        Failure::Error(diagnostic) => diagnostic,
+        Failure::Interrupted(folder) => Diagnostic::new("interrupted").hint(format!(
+            "what is done is kept in {}; the same command goes on from there",
+            folder.display()
+        )),
+    })
+}

@@ -1,0 +1,218 @@
+//! From a description to a problem, a record and an engine.
+
+use crate::description::{
+    Description, MethodSpec, NamedTeachers, RowsSpec, RunSpec, SpectrumSpec, StartSpec, TeachersSpec,
+};
+use crate::source::{Diagnostic, Source, nearest};
+use didact_math::linalg::Mat;
+use didact_math::ode::{Method, Options, Saving};
+use didact_model::observable;
+use didact_model::problem::ProblemError;
+use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw, Start};
+use didact_model::{Engine, Event, Needed, Overlaps, Problem, Record, Shape, Spectrum, Training};
+use didact_simulate::{Direct, Reduced};
+use didact_theory::OrderParameterOde;
+use std::sync::Arc;
+
+/// Engines by name, with one line each.
+pub const ENGINES: [(&str, &str); 3] = [
+    ("ode", "order-parameter equations: the limit of infinite dimension, with error control"),
+    ("reduced", "the overlaps alone, exact in law at any finite d, at a cost free of d"),
+    ("direct", "plain SGD on d-dimensional weights"),
+];
+
+/// The engine of a run.
+pub fn engine(run: &RunSpec, source: &Source) -> Result<Box<dyn Engine>, Diagnostic> {
+    let only_ode = run.quadratic_term.is_some() || run.tolerance.is_some() || run.method.is_some();
+    match run.engine.as_str() {
+        "ode" => {
+            let needed = if run.quadratic_term == Some(false) { Needed::Drift } else { Needed::DriftAndNoise };
+            let relative = run.tolerance.unwrap_or(1e-9);
+            if !(relative > 0.0 && relative < 1.0) {
+                let message = format!("the tolerance of run `{}` is {relative}; use a number between 0 and 1", run.name);
+                return Err(Diagnostic::new(message).at_key(source, "run.tolerance"));
+            }
+            let method = match run.method {
+                None | Some(MethodSpec::Explicit) => Method::Dop853,
+                Some(MethodSpec::Stiff) => Method::Stiff,
+                Some(MethodSpec::Stabilised) => Method::Stabilised,
+            };
+            let options =
+                Options { method, relative, absolute: relative * 1e-3, saving: Saving::Landing, ..Options::default() };
+            Ok(Box::new(OrderParameterOde { options, needed }))
+        }
+        name if only_ode && ENGINES.iter().any(|e| e.0 == name) => {
+            let message = format!("run `{}`: quadratic-term, tolerance and method belong to engine `ode`, not `{name}`", run.name);
+            Err(Diagnostic::new(message).at_key(source, "run"))
+        }
+        "reduced" => Ok(Box::new(Reduced)),
+        "direct" => Ok(Box::new(Direct)),
+        other => {
+            let names = ENGINES.map(|e| e.0);
+            let hint = match nearest(other, &names) {
+                Some(name) => format!("did you mean `{name}`?"),
+                None => format!("engines are {}", names.join(", ")),
+            };
+            Err(Diagnostic::new(format!("unknown engine `{other}` of run `{}`", run.name)).hint(hint).at_key(source, "run.engine"))
+        }
+    }
+}
+
+/// The problem of a description.
+pub fn problem(description: &Description, source: &Source) -> Result<Problem, Diagnostic> {
+    let rule = description.model.rule().map_err(|e| {
+        let key = match &e {
+            didact_model::families::ModelError::Zero { name }
+            | didact_model::families::ModelError::Length { name, .. }
+            | didact_model::families::ModelError::NotFinite { name, .. }
+            | didact_model::families::ModelError::Activation { name, .. } => *name,
+        };
+        Diagnostic::new(&e).at_key(source, &format!("model.{key}"))
+    })?;
+    let spectrum = spectrum(&description.data.spectrum)
+        .map_err(|e| Diagnostic::new(e).at_key(source, "data.spectrum"))?;
+    let training = &description.training;
+    let start = start(description, rule.shape(), &spectrum, source)?;
+    let problem = Problem {
+        rule,
+        spectrum,
+        dimension: description.data.dimension,
+        training: Training {
+            learning_rate: training.learning_rate,
+            scaling: training.scaling,
+            scalar_ratio: training.scalar_ratio,
+            batch: training.batch,
+            label_noise: training.label_noise,
+            constraint: training.constraint,
+        },
+        start,
+        clock: description.record.clock,
+    };
+    problem.validate().map_err(|e| {
+        let key = match &e {
+            ProblemError::LearningRate(_) => "training.learning-rate",
+            ProblemError::ScalarRatio(_) => "training.scalar-ratio",
+            ProblemError::Batch => "training.batch",
+            ProblemError::LabelNoise(_) => "training.label-noise",
+            ProblemError::WeightDecay(_) => "training.constraint.weight-decay",
+            ProblemError::Dimension { .. } | ProblemError::TooSmall { .. } => "data.dimension",
+            ProblemError::Spectrum(_) => "data.spectrum",
+        };
+        Diagnostic::new(&e).at_key(source, key)
+    })?;
+    Ok(problem)
+}
+
+fn spectrum(spec: &SpectrumSpec) -> Result<Spectrum, didact_model::spectrum::SpectrumError> {
+    match spec {
+        SpectrumSpec::Isotropic => Ok(Spectrum::isotropic()),
+        SpectrumSpec::PowerLaw { levels, beta } => Spectrum::power_law(*levels, *beta),
+        SpectrumSpec::Explicit { eigenvalues, weights } => {
+            let equal = || vec![1.0 / eigenvalues.len().max(1) as f64; eigenvalues.len()];
+            Spectrum::new(eigenvalues.clone(), weights.clone().unwrap_or_else(equal))
+        }
+    }
+}
+
+fn matrix(rows: &[Vec<f64>], key: &str, source: &Source) -> Result<Mat, Diagnostic> {
+    Mat::from_rows(rows)
+        .ok_or_else(|| Diagnostic::new(format!("the rows of `{key}` have different lengths")).at_key(source, key))
+}
+
+fn start(
+    description: &Description,
+    shape: Shape,
+    spectrum: &Spectrum,
+    source: &Source,
+) -> Result<Arc<dyn Start>, Diagnostic> {
+    let StartSpec { students, teachers, q, r, scalars } = &description.start;
+    let scalars = scalars.clone().unwrap_or_else(|| description.model.starting_scalars());
+    let gram = match teachers {
+        TeachersSpec::Named(NamedTeachers::Orthonormal) => Some(Mat::identity(shape.frozen)),
+        TeachersSpec::Named(NamedTeachers::Sampled) => None,
+        TeachersSpec::Gram(rows) => Some(matrix(rows, "start.teachers", source)?),
+    };
+    if let Some(t) = &gram {
+        let square = t.rows() == shape.frozen && t.cols() == shape.frozen;
+        if !square {
+            let message = format!("`teachers` is {} x {}, but the model has {} frozen rows", t.rows(), t.cols(), shape.frozen);
+            return Err(Diagnostic::new(message).at_key(source, "start.teachers"));
+        }
+        if t.asymmetry() > 1e-10 * t.max_abs() {
+            let message = "the teacher overlaps are not symmetric";
+            return Err(Diagnostic::new(message).at_key(source, "start.teachers"));
+        }
+        if let Err(error) = didact_math::linalg::cholesky_psd(t) {
+            let message = format!("the teacher overlaps are impossible: {error}");
+            let hint = "overlaps of real vectors have no negative eigenvalue; check the off-diagonal entries";
+            return Err(Diagnostic::new(message).hint(hint).at_key(source, "start.teachers"));
+        }
+    }
+    match (q, r, gram) {
+        (Some(q), r, Some(t)) => {
+            let q = matrix(q, "start.q", source)?;
+            let r = match r {
+                Some(r) => matrix(r, "start.r", source)?,
+                None => Mat::zeros(shape.trained, shape.frozen),
+            };
+            let overlaps = Overlaps::spread(shape, spectrum, (&q, &r, &t), scalars)
+                .map_err(|e| Diagnostic::new(e).at_key(source, "start.q"))?;
+            Ok(Arc::new(Given(overlaps)))
+        }
+        (Some(_), _, None) => Err(Diagnostic::new("given overlaps `q` need given teachers, not `sampled` ones")
+            .at_key(source, "start.teachers")),
+        (None, Some(_), _) => Err(Diagnostic::new("`r` is given without `q`").at_key(source, "start.r")),
+        (None, None, gram) => {
+            let trained = match *students {
+                RowsSpec::Gaussian { deviation } => RowLaw::Gaussian { deviation },
+                RowsSpec::Sphere { radius } => RowLaw::Sphere { radius },
+                RowsSpec::Orthogonal { radius } => RowLaw::Orthogonal { radius },
+            };
+            let length = match trained {
+                RowLaw::Gaussian { deviation } => deviation,
+                RowLaw::Sphere { radius } | RowLaw::Orthogonal { radius } => radius,
+            };
+            if !(length.is_finite() && length >= 0.0) {
+                let message = format!("rows of length {length}; it must be finite and not negative");
+                return Err(Diagnostic::new(message).at_key(source, "start.students"));
+            }
+            let frozen = gram.map_or(FrozenRows::Sampled, FrozenRows::Gram);
+            Ok(Arc::new(RandomRows { trained, frozen, scalars }))
+        }
+    }
+}
+
+/// What the problem's run writes down.
+pub fn record(description: &Description, problem: &Problem, source: &Source) -> Result<Record, Diagnostic> {
+    let spec = &description.record;
+    let times = spec.times.numbers().ok_or_else(|| {
+        Diagnostic::new("`times` is no list of numbers, and no range with points and positive ends").at_key(source, "record.times")
+    })?;
+    let parse = |text: &str, key: &str| {
+        observable::parse(text, problem).map_err(|e| Diagnostic::new(e).at_key(source, key))
+    };
+    let mut observables = Vec::new();
+    for text in &spec.observe {
+        observables.extend(parse(text, "record.observe")?);
+    }
+    let mut record = Record::new(times, observables);
+    for event in &spec.event {
+        let found = parse(&event.observable, "record.event.observable")?;
+        let [observable] = found.as_slice() else {
+            let message = format!("event `{}` watches several observables; name one", event.name);
+            return Err(Diagnostic::new(message).at_key(source, "record.event.observable"));
+        };
+        record.events.push(Event {
+            name: event.name.clone(),
+            observable: observable.clone(),
+            level: event.level,
+            crossing: event.crossing,
+            stops: event.stops,
+        });
+    }
+    record.replicas = spec.replicas;
+    record.seed = spec.seed;
+    record.watch_every = spec.watch_every;
+    record.validate().map_err(|e| Diagnostic::new(e).at_key(source, "record.times"))?;
+    Ok(record)
+}

@@ -1,0 +1,117 @@
+//! Figures as text: which columns of which runs, drawn how.
+
+use super::Overrides;
+use didact_figure::{Annotation, Axis, Legend, Width};
+use didact_figure::{Colour, Layer, Marker, Stroke};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A figure of the results.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FigureSpec {
+    /// Name of its files.
+    pub name: String,
+    /// Above the panels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Below it in reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caption: Option<String>,
+    /// Panels per row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<usize>,
+    /// Where the legend stands.
+    #[serde(default)]
+    pub legend: Legend,
+    /// `one-column`, `two-column` or points.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<Width>,
+    /// Panels.
+    pub panel: Vec<PanelSpec>,
+}
+
+/// A panel.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PanelSpec {
+    /// Above it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Horizontal axis.
+    #[serde(default)]
+    pub x: Axis,
+    /// Vertical axis.
+    #[serde(default)]
+    pub y: Axis,
+    /// Data.
+    #[serde(default)]
+    pub series: Vec<Series>,
+    /// Guides, slopes and anything else that is not data of this experiment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<Layer>,
+    /// Words in the panel.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub annotations: Vec<Annotation>,
+}
+
+/// A curve, points or a band from the results.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Series {
+    /// From the trajectory of this run …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// … or from this measure, over the sweep …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measure: Option<String>,
+    /// … or from this scan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scan: Option<String>,
+    /// Column, or entry of the scanned quantity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub y: Option<String>,
+    /// Column (time unless given), swept key, or scanned input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub x: Option<String>,
+    /// Which points of the sweep; all unless given, one series each.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub at: Overrides,
+    /// How it is drawn.
+    #[serde(default)]
+    pub style: SeriesStyle,
+    /// Legend; `{key}` stands for the value of a swept key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub legend: Option<String>,
+    /// Series of one group share a colour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Colour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub colour: Option<Colour>,
+    /// Solid, dashed, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stroke: Option<Stroke>,
+    /// Shape of the markers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marker: Option<Marker>,
+    /// Draw only every n-th point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<usize>,
+}
+
+/// How a series is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SeriesStyle {
+    /// The mean over replicas as a line.
+    #[default]
+    Line,
+    /// The mean with its standard error.
+    Markers,
+    /// A line, and the spread of single runs (one standard deviation) around it.
+    Band,
+    /// Every replica as a line of its own.
+    Runs,
+}

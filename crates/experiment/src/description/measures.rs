@@ -1,0 +1,180 @@
+//! Numbers read off results, and sentences about them.
+
+use super::Overrides;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A named number of the results, one per point of the sweep unless it is a fit over the sweep.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Measure {
+    /// Name in claims, figures and tables.
+    pub name: String,
+    /// What it is.
+    #[serde(flatten)]
+    pub kind: MeasureKind,
+}
+
+/// What a measure is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", deny_unknown_fields, rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum MeasureKind {
+    /// First passage of an event: mean over replicas and its standard error; censored runs make it unknown.
+    EventTime {
+        /// Run.
+        run: String,
+        /// Event.
+        event: String,
+    },
+    /// An observable at a time: mean over replicas.
+    ValueAt {
+        /// Run.
+        run: String,
+        /// Column.
+        observable: String,
+        /// Time (the nearest saved one).
+        time: f64,
+    },
+    /// Height of the longest plateau of the mean curve.
+    PlateauHeight {
+        /// Run.
+        run: String,
+        /// Column.
+        observable: String,
+    },
+    /// Exponent of a power law of the mean curve within a window of time.
+    Exponent {
+        /// Run.
+        run: String,
+        /// Column.
+        observable: String,
+        /// From, to.
+        window: [f64; 2],
+    },
+    /// Rate of exponential growth or decay of |value − reference| within a window of time.
+    Rate {
+        /// Run.
+        run: String,
+        /// Column.
+        observable: String,
+        /// Subtracted first.
+        #[serde(default)]
+        reference: f64,
+        /// From, to.
+        window: [f64; 2],
+    },
+    /// Largest |z| between the mean of a simulation and a prediction, over the saved times in a window.
+    Agreement {
+        /// The prediction.
+        theory: String,
+        /// The simulation.
+        simulation: String,
+        /// Column.
+        observable: String,
+        /// From, to.
+        window: [f64; 2],
+    },
+    /// A predicted quantity, or one entry of it.
+    Quantity {
+        /// `family/quantity`.
+        quantity: String,
+        /// Its inputs.
+        inputs: BTreeMap<String, Value>,
+        /// Name of the entry, if it has several.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        entry: Option<String>,
+    },
+    /// Slope of a measure against the logarithm of a swept key: y = a + b ln x.
+    LogLaw {
+        /// The measure.
+        of: String,
+        /// The key.
+        over: String,
+    },
+    /// Exponent of a measure against a swept key: y ∝ x^b.
+    PowerLaw {
+        /// The measure.
+        of: String,
+        /// The key.
+        over: String,
+    },
+    /// Ratio of two measures.
+    Ratio {
+        /// Numerator.
+        of: String,
+        /// Denominator.
+        to: String,
+    },
+}
+
+/// A sentence of a source, as a check.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Claim {
+    /// The sentence.
+    pub says: String,
+    /// Where it stands.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
+    /// The measure it is about.
+    pub measure: String,
+    /// Which points of the sweep; all unless given.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub at: Overrides,
+    /// What must be true.
+    pub check: Check,
+    /// What the source prints, when that is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erratum: Option<Erratum>,
+    /// Checked only under `--full`.
+    #[serde(default)]
+    pub only_full: bool,
+}
+
+/// A condition on a number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Check {
+    /// Equal to this, within `absolute`, `relative` or `sigmas` (the widest of those given).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub equals: Option<f64>,
+    /// Equal to another measure, within the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub equals_measure: Option<String>,
+    /// Absolute tolerance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absolute: Option<f64>,
+    /// Relative tolerance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relative: Option<f64>,
+    /// Tolerance in standard errors of the measure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sigmas: Option<f64>,
+    /// At least this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<f64>,
+    /// At most this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<f64>,
+    /// Strictly increasing along this swept key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub increases_with: Option<String>,
+    /// Strictly decreasing along this swept key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decreases_with: Option<String>,
+}
+
+/// A printed number that is wrong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Erratum {
+    /// Name in the list of errata.
+    pub id: String,
+    /// What is printed.
+    pub printed: f64,
+    /// Why it is wrong.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}

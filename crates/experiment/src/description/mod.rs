@@ -1,0 +1,252 @@
+//! The description of an experiment: one struct, read from TOML or JSON by the same deserialiser.
+//!
+//! Unknown keys are refused. Every default is written out in the resolved copy that a run keeps.
+
+mod figures;
+mod measures;
+mod training;
+
+pub use figures::{FigureSpec, PanelSpec, Series, SeriesStyle};
+pub use measures::{Check, Claim, Erratum, Measure, MeasureKind};
+pub use training::{NamedTeachers, RowsSpec, SpectrumSpec, Stage, StartSpec, TeachersSpec, TrainingSpec, Until};
+
+use didact_model::Clock;
+use didact_model::families::Model;
+use didact_model::record::Crossing;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// New values for keys of the description, by their dotted path: `"training.learning-rate" = 0.1`.
+pub type Overrides = BTreeMap<String, Value>;
+
+/// An experiment: what is learned, from what, how, what is written down, drawn and checked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Description {
+    /// One line; the folder of the run is named after it.
+    pub title: String,
+    /// A paragraph for the report.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub about: String,
+    /// What is learned: a registered family and its parameters.
+    pub model: Model,
+    /// The inputs.
+    #[serde(default)]
+    pub data: DataSpec,
+    /// How it is learned.
+    pub training: TrainingSpec,
+    /// Where learning starts.
+    #[serde(default)]
+    pub start: StartSpec,
+    /// What is written down.
+    pub record: RecordSpec,
+    /// Engines to run, each with its own changes to the description.
+    #[serde(default = "one_ode_run")]
+    pub run: Vec<RunSpec>,
+    /// Keys and the values they take: every combination is run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sweep: BTreeMap<String, Values>,
+    /// Predictions that are not trajectories, tabulated over a grid.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scan: Vec<ScanSpec>,
+    /// Numbers read off the results.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub measure: Vec<Measure>,
+    /// Sentences to be checked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claim: Vec<Claim>,
+    /// Figures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub figure: Vec<FigureSpec>,
+    /// Changes that make it run in seconds (`--quick`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub quick: Overrides,
+    /// Changes that make it as large as the source did (`--full`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub full: Overrides,
+}
+
+fn one_ode_run() -> Vec<RunSpec> {
+    vec![RunSpec { name: "ode".into(), engine: "ode".into(), ..RunSpec::default() }]
+}
+
+/// The inputs x ~ N(0, Σ).
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DataSpec {
+    /// d; needed by simulations and by random starts. Without it theory takes d → ∞.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dimension: Option<u64>,
+    /// Σ.
+    #[serde(default)]
+    pub spectrum: SpectrumSpec,
+}
+
+/// What is written down, and for how many runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RecordSpec {
+    /// Times to save at, in units of the clock.
+    pub times: Values,
+    /// Observables: `loss`, `R[0,0]`, `Q[*,*]`, `alignment[0,0]`, `abs(R[0,0] - R[0,1])`, …
+    #[serde(default = "only_loss")]
+    pub observe: Vec<String>,
+    /// Unit of time.
+    #[serde(default)]
+    pub clock: Clock,
+    /// Independent runs.
+    #[serde(default = "one")]
+    pub replicas: u32,
+    /// Seed of all random numbers.
+    #[serde(default)]
+    pub seed: u64,
+    /// First passages to note.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub event: Vec<EventSpec>,
+    /// How often simulations look for events, in units of the clock; 2000 times over the run unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch_every: Option<f64>,
+}
+
+fn only_loss() -> Vec<String> {
+    vec!["loss".into()]
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// A first passage.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct EventSpec {
+    /// Name in tables.
+    pub name: String,
+    /// What is watched.
+    pub observable: String,
+    /// The level.
+    pub level: f64,
+    /// `rises` above it or `falls` below it.
+    pub crossing: Crossing,
+    /// Whether the run ends there.
+    #[serde(default)]
+    pub stops: bool,
+}
+
+/// One engine on the problem.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RunSpec {
+    /// Name in figures, measures and files.
+    pub name: String,
+    /// `ode`, `reduced` or `direct`.
+    pub engine: String,
+    /// Changes to the description for this run alone.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub set: Overrides,
+    /// ode: keep the term of second order in the learning rate (true unless given).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quadratic_term: Option<bool>,
+    /// ode: relative tolerance, 1e-9 unless given; the absolute one is a thousandth of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<f64>,
+    /// ode: `explicit` (order 8), `stiff` or `stabilised`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<MethodSpec>,
+    /// Run only under `--full`.
+    #[serde(default)]
+    pub only_full: bool,
+}
+
+/// Integrators by their use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MethodSpec {
+    /// Dormand-Prince 8(5,3).
+    Explicit,
+    /// Rosenbrock, with a dense Jacobian.
+    Stiff,
+    /// Runge-Kutta-Chebyshev, for many mildly stiff equations.
+    Stabilised,
+}
+
+/// A list, or evenly spaced values.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Values {
+    /// As given.
+    List(Vec<Value>),
+    /// Between two ends.
+    Spaced(Spaced),
+}
+
+/// Evenly spaced values.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Spaced {
+    /// First value.
+    pub from: f64,
+    /// Last value.
+    pub to: f64,
+    /// How many.
+    pub points: usize,
+    /// `linear` or `log`.
+    #[serde(default)]
+    pub spacing: Spacing,
+    /// Round to whole numbers (dimensions, widths).
+    #[serde(default)]
+    pub integer: bool,
+}
+
+/// How values are spaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spacing {
+    /// Equal differences.
+    #[default]
+    Linear,
+    /// Equal ratios.
+    Log,
+}
+
+impl Values {
+    /// The values; `None` when a spaced range is impossible (no points, or logarithms of non-positive ends).
+    pub fn expand(&self) -> Option<Vec<Value>> {
+        let spaced = match self {
+            Self::List(list) => return Some(list.clone()),
+            Self::Spaced(s) => s,
+        };
+        let log = spaced.spacing == Spacing::Log;
+        if spaced.points == 0 || !(spaced.from.is_finite() && spaced.to.is_finite()) {
+            return None;
+        }
+        if log && (spaced.from <= 0.0 || spaced.to <= 0.0) {
+            return None;
+        }
+        let grid = if log { didact_model::record::log_times } else { didact_model::record::linear_times };
+        let number = |v: f64| if spaced.integer { Value::from(v.round() as i64) } else { Value::from(v) };
+        Some(grid(spaced.from, spaced.to, spaced.points).into_iter().map(number).collect())
+    }
+
+    /// The values as numbers.
+    pub fn numbers(&self) -> Option<Vec<f64>> {
+        self.expand()?.iter().map(Value::as_f64).collect()
+    }
+}
+
+/// A quantity over a grid of its inputs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ScanSpec {
+    /// Name in figures and files.
+    pub name: String,
+    /// `family/quantity`.
+    pub quantity: String,
+    /// Inputs that stay.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub inputs: BTreeMap<String, Value>,
+    /// Inputs that vary: every combination is computed.
+    pub over: BTreeMap<String, Values>,
+}

@@ -1,0 +1,170 @@
+//! How a model is trained and where it starts.
+
+use super::Overrides;
+use didact_model::constraint::Constraint;
+use didact_model::problem::StepScaling;
+use didact_model::record::Crossing;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One-pass stochastic gradient descent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TrainingSpec {
+    /// η.
+    pub learning_rate: f64,
+    /// `per-dimension`: step η/d; `plain`: step η.
+    #[serde(default)]
+    pub scaling: StepScaling,
+    /// Samples per step.
+    #[serde(default = "one")]
+    pub batch: usize,
+    /// Standard deviation of the noise on labels.
+    #[serde(default)]
+    pub label_noise: f64,
+    /// Learning rate of trained scalars, in units of that of the rows.
+    #[serde(default = "unit")]
+    pub scalar_ratio: f64,
+    /// What is imposed on the rows.
+    #[serde(default)]
+    pub constraint: Constraint,
+    /// A schedule: stages one after the other; what follows the last one is trained as described above.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stage: Vec<Stage>,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn unit() -> f64 {
+    1.0
+}
+
+/// A part of a schedule: the description with some keys changed, until something happens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Stage {
+    /// When it ends.
+    pub until: Until,
+    /// Keys with other values while it lasts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub set: Overrides,
+}
+
+/// The end of a stage: a time, an event, or whichever comes first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Until {
+    /// At this time, counted from the start of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<f64>,
+    /// When this observable …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observable: Option<String>,
+    /// … `rises` above or `falls` below …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crossing: Option<Crossing>,
+    /// … this level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<f64>,
+}
+
+/// The eigenvalues of the input covariance.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", deny_unknown_fields, rename_all = "kebab-case")]
+pub enum SpectrumSpec {
+    /// Σ = 1.
+    #[default]
+    Isotropic,
+    /// λ_l ∝ l^{−(1+beta)}, l = 1..levels, of mean 1.
+    PowerLaw {
+        /// Number of distinct eigenvalues L.
+        levels: usize,
+        /// β > 0.
+        beta: f64,
+    },
+    /// Any eigenvalues and the fractions of dimensions that have them.
+    Explicit {
+        /// λ_b.
+        eigenvalues: Vec<f64>,
+        /// w_b, summing to 1; equal unless given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        weights: Option<Vec<f64>>,
+    },
+}
+
+/// Overlaps at the start: given (`q`, `r`), or of random rows.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct StartSpec {
+    /// Law of the trained rows.
+    #[serde(default)]
+    pub students: RowsSpec,
+    /// Frozen rows.
+    #[serde(default)]
+    pub teachers: TeachersSpec,
+    /// Overlaps of the trained rows, in place of random ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub q: Option<Vec<Vec<f64>>>,
+    /// Overlaps of trained with frozen rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub r: Option<Vec<Vec<f64>>>,
+    /// Trained scalars; those of the model unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scalars: Option<Vec<f64>>,
+}
+
+/// The law of random rows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "law", deny_unknown_fields, rename_all = "kebab-case")]
+pub enum RowsSpec {
+    /// Components N(0, deviation²/d).
+    Gaussian {
+        /// Typical length of a row.
+        deviation: f64,
+    },
+    /// Uniform on the sphere.
+    Sphere {
+        /// Length of every row.
+        radius: f64,
+    },
+    /// Orthogonal to each other, uniformly.
+    Orthogonal {
+        /// Length of every row.
+        radius: f64,
+    },
+}
+
+impl Default for RowsSpec {
+    fn default() -> Self {
+        Self::Gaussian { deviation: 1.0 }
+    }
+}
+
+/// The frozen rows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum TeachersSpec {
+    /// `orthonormal` or `sampled`.
+    Named(NamedTeachers),
+    /// Their overlaps.
+    Gram(Vec<Vec<f64>>),
+}
+
+impl Default for TeachersSpec {
+    fn default() -> Self {
+        Self::Named(NamedTeachers::Orthonormal)
+    }
+}
+
+/// Teachers by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NamedTeachers {
+    /// T = 1.
+    Orthonormal,
+    /// Components N(0, 1/d), anew for every replica.
+    Sampled,
+}

@@ -1,0 +1,187 @@
+//! From a figure of the description and the results to a figure that can be rendered.
+
+use crate::description::{FigureSpec, PanelSpec, Series, SeriesStyle};
+use crate::measure::Measured;
+use crate::points::Point;
+use crate::quantities::Scan;
+use crate::results::Results;
+use didact_figure::{Figure, Panel};
+use didact_figure::{Band, Layer, Line, Markers};
+
+/// Everything a figure may draw.
+pub struct Drawable<'a> {
+    /// Trajectories.
+    pub results: &'a Results,
+    /// Measures.
+    pub measured: &'a [Measured],
+    /// Scans.
+    pub scans: &'a [Scan],
+}
+
+impl Drawable<'_> {
+    /// The figure, or which series has no data.
+    pub fn figure(&self, spec: &FigureSpec) -> Result<Figure, String> {
+        let panels: Result<Vec<Panel>, String> = spec.panel.iter().map(|p| self.panel(p)).collect();
+        Ok(Figure {
+            title: spec.title.clone(),
+            panels: panels.map_err(|e| format!("figure `{}`: {e}", spec.name))?,
+            columns: spec.columns,
+            legend: spec.legend,
+            width: spec.width,
+            caption: spec.caption.clone(),
+            ..Figure::default()
+        })
+    }
+
+    fn panel(&self, spec: &PanelSpec) -> Result<Panel, String> {
+        let mut layers = Vec::new();
+        for series in &spec.series {
+            layers.extend(self.series(series)?);
+        }
+        layers.extend(spec.layers.iter().cloned());
+        Ok(Panel {
+            title: spec.title.clone(),
+            x: spec.x.clone(),
+            y: spec.y.clone(),
+            layers,
+            annotations: spec.annotations.clone(),
+            ..Panel::default()
+        })
+    }
+
+    fn series(&self, series: &Series) -> Result<Vec<Layer>, String> {
+        match (&series.run, &series.measure, &series.scan) {
+            (Some(run), None, None) => {
+                let points: Vec<&Point> = self.results.points.iter().filter(|p| p.matches(&series.at)).collect();
+                if points.is_empty() {
+                    return Err(format!("no point of the sweep matches the series of run `{run}`"));
+                }
+                let layers: Result<Vec<_>, String> = points.into_iter().map(|p| self.run_series(series, run, p)).collect();
+                Ok(layers?.concat())
+            }
+            (None, Some(measure), None) => self.measure_series(series, measure),
+            (None, None, Some(scan)) => self.scan_series(series, scan),
+            _ => Err("a series draws one of `run`, `measure`, `scan`".into()),
+        }
+    }
+
+    fn run_series(&self, series: &Series, run: &str, point: &Point) -> Result<Vec<Layer>, String> {
+        let column = series.y.as_deref().unwrap_or("loss");
+        let table = self.results.table(point, run)?;
+        let missing = |name: &str| format!("run `{run}` has no column `{name}`");
+        let mean = table.mean(column).ok_or_else(|| missing(column))?;
+        let x: Vec<f64> = match series.x.as_deref() {
+            None | Some("time") => table.times.clone(),
+            Some(other) => table.mean(other).ok_or_else(|| missing(other))?.iter().map(|m| m.value).collect(),
+        };
+        let keep: Vec<usize> = (0..x.len()).step_by(series.every.unwrap_or(1).max(1)).collect();
+        let take = |f: &dyn Fn(usize) -> f64| keep.iter().map(|&i| f(i)).collect::<Vec<f64>>();
+        let look = Look::new(series, point);
+        let xs = take(&|i| x[i]);
+        let line = look.line(xs.clone(), take(&|i| mean[i].value));
+        Ok(match series.style {
+            SeriesStyle::Line => vec![line],
+            SeriesStyle::Markers => vec![look.markers(xs, take(&|i| mean[i].value), take(&|i| mean[i].error))],
+            SeriesStyle::Band => {
+                let edge = |sign: f64| take(&|i| mean[i].value + sign * mean[i].deviation);
+                vec![look.band(xs, edge(-1.0), edge(1.0)), line]
+            }
+            SeriesStyle::Runs => {
+                let runs = table.runs(column).ok_or_else(|| missing(column))?;
+                let curve = |r: &Vec<f64>| look.line(xs.clone(), take(&|i| r.get(i).copied().unwrap_or(f64::NAN)));
+                runs.iter().map(curve).collect()
+            }
+        })
+    }
+
+    fn measure_series(&self, series: &Series, name: &str) -> Result<Vec<Layer>, String> {
+        let measured = self.measured.iter().find(|m| m.name == name).ok_or_else(|| format!("no measure `{name}`"))?;
+        let key = series.x.as_deref().ok_or_else(|| format!("the series of measure `{name}` needs a swept key as `x`"))?;
+        let (mut x, mut y, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+        for point in self.results.points.iter().filter(|p| p.matches(&series.at)) {
+            // A point without a number (a failed or censored one) is left out of the drawing, not of the tables.
+            let Ok(estimate) = measured.at(point) else { continue };
+            let at = point.values.get(key).and_then(serde_json::Value::as_f64);
+            x.push(at.ok_or_else(|| format!("`{key}` is not swept over numbers"))?);
+            y.push(estimate.value);
+            errors.push(estimate.error);
+        }
+        let look = Look::new(series, &Point { index: 0, values: series.at.clone() });
+        Ok(vec![match series.style {
+            SeriesStyle::Markers => look.markers(x, y, errors),
+            _ => look.line(x, y),
+        }])
+    }
+
+    fn scan_series(&self, series: &Series, name: &str) -> Result<Vec<Layer>, String> {
+        let scan = self.scans.iter().find(|s| s.name == name).ok_or_else(|| format!("no scan `{name}`"))?;
+        let input = series.x.as_deref().ok_or_else(|| format!("the series of scan `{name}` needs an input as `x`"))?;
+        let entry = series.y.as_deref().ok_or_else(|| format!("the series of scan `{name}` needs an entry as `y`"))?;
+        let (mut x, mut y) = (Vec::new(), Vec::new());
+        for (point, answer) in scan.rows.iter().filter(|(p, _)| p.matches(&series.at)) {
+            let at = point.values.get(input).and_then(serde_json::Value::as_f64);
+            x.push(at.ok_or_else(|| format!("`{input}` is no varying number of scan `{name}`"))?);
+            let value = answer.as_ref().ok().and_then(|a| a.get(entry)).and_then(serde_json::Value::as_f64);
+            y.push(value.unwrap_or(f64::NAN));
+        }
+        let look = Look::new(series, &Point { index: 0, values: series.at.clone() });
+        Ok(vec![match series.style {
+            SeriesStyle::Markers => {
+                let none = vec![0.0; x.len()];
+                look.markers(x, y, none)
+            }
+            _ => look.line(x, y),
+        }])
+    }
+}
+
+/// What a series looks like.
+struct Look<'a> {
+    series: &'a Series,
+    legend: Option<String>,
+    group: Option<String>,
+}
+
+impl<'a> Look<'a> {
+    fn new(series: &'a Series, point: &Point) -> Self {
+        let fill = |text: &Option<String>| text.as_ref().map(|t| point.fill(t));
+        Self { series, legend: fill(&series.legend), group: fill(&series.group) }
+    }
+
+    fn line(&self, x: Vec<f64>, y: Vec<f64>) -> Layer {
+        Layer::Line(Line {
+            x: x.into(),
+            y: y.into(),
+            legend: self.legend.clone(),
+            group: self.group.clone(),
+            colour: self.series.colour.clone(),
+            stroke: self.series.stroke,
+            ..Line::default()
+        })
+    }
+
+    fn band(&self, x: Vec<f64>, lower: Vec<f64>, upper: Vec<f64>) -> Layer {
+        Layer::Band(Band {
+            x: x.into(),
+            lower: lower.into(),
+            upper: upper.into(),
+            legend: self.legend.clone(),
+            group: self.group.clone(),
+            colour: self.series.colour.clone(),
+        })
+    }
+
+    fn markers(&self, x: Vec<f64>, y: Vec<f64>, errors: Vec<f64>) -> Layer {
+        let some = errors.iter().any(|e| *e > 0.0);
+        Layer::Markers(Markers {
+            x: x.into(),
+            y: y.into(),
+            y_error: some.then(|| errors.into()),
+            marker: self.series.marker,
+            legend: self.legend.clone(),
+            group: self.group.clone(),
+            colour: self.series.colour.clone(),
+            ..Markers::default()
+        })
+    }
+}

@@ -1,0 +1,256 @@
+//! Running an experiment: jobs in parallel, results kept one by one, the folder renamed when whole.
+
+use crate::claims::{self, Judged, Verdict};
+use crate::draw::Drawable;
+use crate::measure::{self, Measured};
+use crate::plan::Experiment;
+use crate::quantities::{self, Scan};
+use crate::report::Report;
+use crate::results::Results;
+use crate::source::Diagnostic;
+use crate::store::{Table, write_atomically};
+use didact_figure::Figure;
+use didact_model::{EngineError, Monitor};
+use rayon::prelude::*;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// A finished experiment.
+#[derive(Debug)]
+pub struct Finished {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// True when it was found, not computed.
+    pub reused: bool,
+    /// Claims with verdicts.
+    pub claims: Vec<Judged>,
+    /// Points and runs that failed, with reasons.
+    pub failures: Vec<String>,
+    /// Measures.
+    pub measured: Vec<Measured>,
+}
+
+/// Why an experiment did not finish.
+#[derive(Debug)]
+pub enum Failure {
+    /// One clear error.
+    Error(Diagnostic),
+    /// The user stopped it; the folder can be resumed.
+    Interrupted(PathBuf),
+}
+
+impl From<Diagnostic> for Failure {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self::Error(diagnostic)
+    }
+}
+
+/// Progress of one job as a part of all.
+struct Share<'a> {
+    monitor: &'a dyn Monitor,
+    part: f64,
+}
+
+impl Monitor for Share<'_> {
+    fn advance(&self, fraction: f64) {
+        self.monitor.advance(fraction * self.part);
+    }
+    fn cancelled(&self) -> bool {
+        self.monitor.cancelled()
+    }
+}
+
+impl Experiment {
+    /// Runs what is not there yet below `root`, and writes tables, figures and the report.
+    pub fn execute(&self, root: &Path, monitor: &dyn Monitor) -> Result<Finished, Failure> {
+        let folder = root.join(self.folder_name());
+        if let Some(found) = finished(&folder) {
+            return Ok(found);
+        }
+        let begun = Instant::now();
+        let partial = root.join(format!("{}.partial", self.folder_name()));
+        let unwritable = |error: std::io::Error| {
+            Diagnostic::new(format!("cannot write to {}: {error}", partial.display()))
+                .hint("choose another folder with --out")
+        };
+        std::fs::create_dir_all(&partial).map_err(unwritable)?;
+        let description = toml::to_string_pretty(&self.resolved).expect("a description is plain data");
+        write_atomically(&partial.join("description.toml"), description.as_bytes()).map_err(unwritable)?;
+        let (results, failures) = self.run_jobs(&partial, monitor)?;
+        if self.jobs.len() == failures.len() && !failures.is_empty() {
+            return Err(Diagnostic::new(failures.join("\n")).into());
+        }
+        let outcome = self.conclude(&results);
+        self.write_outcome(&partial, &outcome, &failures, &description).map_err(|e| match e {
+            Problem::Disk(error) => unwritable(error),
+            Problem::Figure(text) => Diagnostic::new(text),
+        })?;
+        let provenance = json!({
+            "complete": true,
+            "didact": env!("CARGO_PKG_VERSION"),
+            "seed": self.resolved.record.seed,
+            "runs": self.resolved.run.iter().map(|r| json!({"name": r.name, "engine": r.engine})).collect::<Vec<_>>(),
+            "points": self.points.len(),
+            "failures": failures,
+            "threads": rayon::current_num_threads(),
+            "wall-seconds": begun.elapsed().as_secs_f64(),
+            "target": format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
+        });
+        let text = serde_json::to_string_pretty(&provenance).expect("plain data");
+        write_atomically(&partial.join("provenance.json"), text.as_bytes()).map_err(unwritable)?;
+        std::fs::rename(&partial, &folder).map_err(unwritable)?;
+        Ok(Finished { folder, reused: false, claims: outcome.claims, failures, measured: outcome.measured })
+    }
+
+    /// Folder of a point: the experiment's own when there is no sweep.
+    fn point_folder(&self, folder: &Path, index: usize) -> PathBuf {
+        if self.resolved.sweep.is_empty() { folder.to_path_buf() } else { folder.join(format!("point-{index:04}")) }
+    }
+
+    fn run_jobs(&self, folder: &Path, monitor: &dyn Monitor) -> Result<(Results, Vec<String>), Failure> {
+        let part = 1.0 / self.jobs.len().max(1) as f64;
+        let share = Share { monitor, part };
+        let one = |job: &crate::plan::Job| -> Result<Result<Table, String>, Failure> {
+            let place = self.point_folder(folder, job.point.index);
+            if let Some(table) = Table::read(&place, &job.run) {
+                share.advance(1.0);
+                return Ok(Ok(table));
+            }
+            if monitor.cancelled() {
+                return Err(Failure::Interrupted(folder.to_path_buf()));
+            }
+            match job.plan.run(&share) {
+                Ok(trajectory) => {
+                    let table = Table::new(&trajectory);
+                    let kept = std::fs::create_dir_all(&place).and_then(|()| table.write(&place, &job.run));
+                    kept.map_err(|e| Diagnostic::new(format!("cannot write to {}: {e}", place.display())))?;
+                    Ok(Ok(table))
+                }
+                Err(EngineError::Interrupted) => Err(Failure::Interrupted(folder.to_path_buf())),
+                Err(error) => Ok(Err(error.to_string())),
+            }
+        };
+        let tables: Result<Vec<_>, Failure> = self.jobs.par_iter().map(one).collect();
+        let mut results = Results { points: self.points.clone(), ..Results::default() };
+        let mut failures = Vec::new();
+        for (job, table) in self.jobs.iter().zip(tables?) {
+            if let Err(why) = &table {
+                failures.push(format!("{} at {}: {why}", job.run, job.point.label()));
+            }
+            results.tables.insert((job.point.index, job.run.clone()), table);
+        }
+        Ok((results, failures))
+    }
+
+    fn conclude(&self, results: &Results) -> Outcome {
+        let scans: Vec<Scan> =
+            self.resolved.scan.iter().filter_map(|s| quantities::scan(s, &self.source).ok()).collect();
+        let measured = measure::evaluate(&self.resolved.measure, results);
+        let claims: Vec<_> = self.resolved.claim.iter().filter(|c| self.full || !c.only_full).collect();
+        let claims = claims::judge(&claims, &self.points, &measured);
+        let drawable = Drawable { results, measured: &measured, scans: &scans };
+        let figures = self.resolved.figure.iter().map(|f| (f.name.clone(), drawable.figure(f))).collect();
+        Outcome { scans, claims, figures, measured }
+    }
+
+    fn write_outcome(
+        &self,
+        folder: &Path,
+        outcome: &Outcome,
+        failures: &[String],
+        description: &str,
+    ) -> Result<(), Problem> {
+        for scan in &outcome.scans {
+            write_atomically(&folder.join(format!("scan-{}.csv", scan.name)), scan.csv().as_bytes())?;
+        }
+        let mut figures = Vec::new();
+        for (name, figure) in &outcome.figures {
+            let figure = figure.clone().map_err(Problem::Figure)?;
+            let fault = |e: didact_figure::Error| Problem::Figure(format!("figure `{name}`: {e}"));
+            let svg = didact_figure::to_svg(&figure).map_err(fault)?;
+            write_atomically(&folder.join(format!("{name}.svg")), svg.as_bytes())?;
+            write_atomically(&folder.join(format!("{name}.pdf")), &didact_figure::to_pdf(&figure).map_err(fault)?)?;
+            write_atomically(&folder.join(format!("{name}.png")), &didact_figure::to_png(&figure, 200.0).map_err(fault)?)?;
+            figures.push((name.clone(), figure));
+        }
+        let results = json!({"measures": outcome.measured, "claims": outcome.claims});
+        let text = serde_json::to_string_pretty(&results).expect("plain data");
+        write_atomically(&folder.join("results.json"), text.as_bytes())?;
+        let measures: Vec<(String, String)> = outcome.measured.iter().flat_map(|m| self.measure_rows(m)).collect();
+        let provenance = [
+            ("didact".to_string(), env!("CARGO_PKG_VERSION").to_string()),
+            ("seed".into(), self.resolved.record.seed.to_string()),
+            ("folder".into(), self.folder_name()),
+        ];
+        let report = Report {
+            title: &self.resolved.title,
+            about: &self.resolved.about,
+            claims: &outcome.claims,
+            figures: &figures,
+            measures: &measures,
+            description,
+            provenance: &provenance,
+            references: &self.resolved.model.references(),
+            failures,
+        };
+        let html = report.html().map_err(Problem::Figure)?;
+        write_atomically(&folder.join("report.html"), html.as_bytes())?;
+        Ok(())
+    }
+
+    fn measure_rows(&self, measured: &Measured) -> Vec<(String, String)> {
+        let text = |value: &Result<measure::Estimate, String>| match value {
+            Ok(e) if e.error > 0.0 => format!("{} ± {}", e.value, e.error),
+            Ok(e) => e.value.to_string(),
+            Err(why) => why.clone(),
+        };
+        if measured.global || self.points.len() == 1 {
+            return vec![(measured.name.clone(), text(&measured.values[0]))];
+        }
+        let rows = self.points.iter().zip(&measured.values);
+        rows.map(|(p, v)| (format!("{} at {}", measured.name, p.label()), text(v))).collect()
+    }
+}
+
+struct Outcome {
+    scans: Vec<Scan>,
+    claims: Vec<Judged>,
+    figures: Vec<(String, Result<Figure, String>)>,
+    measured: Vec<Measured>,
+}
+
+enum Problem {
+    Disk(std::io::Error),
+    Figure(String),
+}
+
+impl From<std::io::Error> for Problem {
+    fn from(error: std::io::Error) -> Self {
+        Self::Disk(error)
+    }
+}
+
+/// A folder that is whole: its provenance says so and its results can be read.
+pub fn finished(folder: &Path) -> Option<Finished> {
+    let read = |name: &str| -> Option<serde_json::Value> {
+        serde_json::from_str(&std::fs::read_to_string(folder.join(name)).ok()?).ok()
+    };
+    let provenance = read("provenance.json")?;
+    if provenance["complete"] != json!(true) {
+        return None;
+    }
+    let results = read("results.json")?;
+    Some(Finished {
+        folder: folder.to_path_buf(),
+        reused: true,
+        claims: serde_json::from_value(results["claims"].clone()).ok()?,
+        failures: serde_json::from_value(provenance["failures"].clone()).ok()?,
+        measured: serde_json::from_value(results["measures"].clone()).ok()?,
+    })
+}
+
+/// True when no claim fails.
+pub fn all_hold(claims: &[Judged]) -> bool {
+    claims.iter().all(|c| c.verdict != Verdict::Fails)
+}

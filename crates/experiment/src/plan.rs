@@ -1,0 +1,173 @@
+//! What an experiment would do: every point, every run, checked before anything is written.
+
+use crate::build;
+use crate::description::{Description, Overrides, RunSpec};
+use crate::overrides;
+use crate::points::{self, Point};
+use crate::quantities;
+use crate::schedule::Plan;
+use crate::source::{Diagnostic, Source};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// How large a reproduction is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Size {
+    /// Seconds.
+    Quick,
+    /// As described.
+    #[default]
+    Normal,
+    /// As large as the source.
+    Full,
+}
+
+/// One run at one point.
+pub struct Job {
+    /// Where in the sweep.
+    pub point: Point,
+    /// Name of the run.
+    pub run: String,
+    /// The schedule, ready to run.
+    pub plan: Plan,
+}
+
+/// A checked experiment.
+pub struct Experiment {
+    /// The description with size and seed applied, every default written out.
+    pub resolved: Description,
+    /// Its text.
+    pub source: Source,
+    /// Points of the sweep.
+    pub points: Vec<Point>,
+    /// All runs at all points.
+    pub jobs: Vec<Job>,
+    /// Under `--full`.
+    pub full: bool,
+}
+
+impl Experiment {
+    /// Checks a description whole: nothing is written when anything is wrong.
+    pub fn new(source: Source, size: Size, seed: Option<u64>) -> Result<Self, Diagnostic> {
+        let described = source.description()?;
+        let mut resolved = match size {
+            Size::Quick => overrides::with(&described, &described.quick, &source, "quick")?,
+            Size::Normal => described,
+            Size::Full => overrides::with(&described, &described.full, &source, "full")?,
+        };
+        if let Some(seed) = seed {
+            resolved.record.seed = seed;
+        }
+        let full = size == Size::Full;
+        resolved.run.retain(|r| full || !r.only_full);
+        check_names(&resolved, &source)?;
+        let points = points::expand(&resolved.sweep, "sweep", &source)?;
+        let mut jobs = Vec::new();
+        for point in &points {
+            let here = overrides::with(&resolved, &point.values, &source, "sweep")?;
+            for run in &here.run {
+                jobs.push(Job { point: point.clone(), run: run.name.clone(), plan: plan(&here, run, &source)? });
+            }
+        }
+        for scan in &resolved.scan {
+            quantities::find(&scan.quantity).map_err(|e| Diagnostic::new(e).at_key(&source, "scan.quantity"))?;
+            points::expand(&scan.over, "scan.over", &source)?;
+        }
+        Ok(Self { resolved, source, points, jobs, full })
+    }
+
+    /// The canonical text: resolved description and version, the same for the same experiment.
+    pub fn canonical(&self) -> String {
+        let value: Value = serde_json::to_value(&self.resolved).expect("a description is plain data");
+        format!("didact {}\n{value}", env!("CARGO_PKG_VERSION"))
+    }
+
+    /// `<slug>-<hash>`.
+    pub fn folder_name(&self) -> String {
+        let digest = Sha256::digest(self.canonical().as_bytes());
+        let hash: String = digest.iter().take(6).map(|b| format!("{b:02x}")).collect();
+        format!("{}-{hash}", slug(&self.resolved.title))
+    }
+}
+
+fn plan(description: &Description, run: &RunSpec, source: &Source) -> Result<Plan, Diagnostic> {
+    let own: &Overrides = &run.set;
+    let here = overrides::with(description, own, source, "run")?;
+    Plan::new(&here, build::engine(run, source)?, source)
+}
+
+/// Names that refer to each other must exist, and be unique.
+fn check_names(d: &Description, source: &Source) -> Result<(), Diagnostic> {
+    let unique = |names: Vec<&str>, what: &str, key: &str| {
+        let twice = names.iter().enumerate().find(|(i, n)| names[..*i].contains(n));
+        match twice {
+            Some((_, name)) => Err(Diagnostic::new(format!("two {what} are called `{name}`")).at_key(source, key)),
+            None => Ok(()),
+        }
+    };
+    unique(d.run.iter().map(|r| r.name.as_str()).collect(), "runs", "run")?;
+    unique(d.measure.iter().map(|m| m.name.as_str()).collect(), "measures", "measure")?;
+    unique(d.figure.iter().map(|f| f.name.as_str()).collect(), "figures", "figure")?;
+    unique(d.scan.iter().map(|f| f.name.as_str()).collect(), "scans", "scan")?;
+    for claim in &d.claim {
+        if !d.measure.iter().any(|m| m.name == claim.measure) {
+            let message = format!("a claim is about the measure `{}`, which does not exist", claim.measure);
+            return Err(Diagnostic::new(message).at_key(source, "claim.measure"));
+        }
+    }
+    for name in d.run.iter().map(|r| &r.name).chain(d.figure.iter().map(|f| &f.name)) {
+        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
+            let message = format!("the name `{name}` becomes a file name");
+            return Err(Diagnostic::new(message).hint("use letters, digits, `-`, `_` and `.`").at_key(source, "run.name"));
+        }
+    }
+    Ok(())
+}
+
+fn slug(title: &str) -> String {
+    let words = title.to_lowercase();
+    let words = words.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty());
+    let slug: Vec<&str> = words.take(6).collect();
+    if slug.is_empty() { "experiment".into() } else { slug.join("-") }
+}
+
+/// What a job needs, estimated.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cost {
+    /// Steps of all replicas; `None` for integrators, which choose their own.
+    pub steps: Option<f64>,
+    /// Bytes of state and results.
+    pub memory: f64,
+    /// Seconds of one core. Rough: from the cost per step of erf units on one machine, good to a factor of a few.
+    pub seconds: f64,
+}
+
+impl Job {
+    /// An estimate from the sizes alone; nothing is computed.
+    pub fn cost(&self) -> Cost {
+        let (problem, record) = (self.plan.problem(), &self.plan.record);
+        let shape = problem.rule.shape();
+        let (rows, blocks) = (shape.rows() as f64, problem.spectrum.len() as f64);
+        let (replicas, batch) = (f64::from(record.replicas), problem.training.batch as f64);
+        let results = replicas * record.times.len() as f64 * record.observables.len() as f64 * 8.0;
+        let overlaps = blocks * rows * rows * 8.0;
+        let dimension = problem.dimension.unwrap_or(0);
+        let steps = record.end() * problem.steps_per_clock(dimension.max(1)) * replicas;
+        match self.plan.engine.name() {
+            "direct" => {
+                let d = dimension as f64;
+                let threads = rayon::current_num_threads() as f64;
+                let memory = threads.min(replicas) * d * (rows + batch) * 8.0 + results;
+                Cost { steps: Some(steps), memory, seconds: steps * batch * d * (2.2e-9 + 0.15e-9 * rows) }
+            }
+            "reduced" => {
+                let seconds = steps * (5e-8 + batch * rows * 4e-8 + blocks * rows * rows * 4e-9);
+                Cost { steps: Some(steps), memory: overlaps + results, seconds }
+            }
+            _ => {
+                let call = 2e-7 + blocks * rows.powi(3) * 1e-9 + rows.powi(4) * 2e-10;
+                Cost { steps: None, memory: 20.0 * overlaps + results, seconds: replicas * 5e3 * call }
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The registry of quantities: `family/name` with inputs, as command line, scans and measures ask for them.
+
+use crate::description::{ScanSpec, Values};
+use crate::points::{self, Point};
+use crate::source::{Diagnostic, Source, nearest};
+use didact_model::families::Model;
+use didact_model::quantity::{Answer, Quantity};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The quantity of a path such as `committee/plateau`.
+pub fn find(path: &str) -> Result<&'static Quantity, String> {
+    let all = Model::quantities();
+    if let Some((_, quantity)) = all.iter().find(|(family, q)| format!("{family}/{}", q.name) == path) {
+        return Ok(quantity);
+    }
+    let names: Vec<String> = all.iter().map(|(family, q)| format!("{family}/{}", q.name)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let hint = match nearest(path, &names) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => format!("quantities are {}", names.join(", ")),
+    };
+    Err(format!("unknown quantity `{path}`\n\nhint: {hint}"))
+}
+
+/// Its named entries.
+pub fn compute(path: &str, inputs: &Map<String, Value>) -> Result<Answer, String> {
+    find(path)?.evaluate(inputs).map_err(|e| e.to_string())
+}
+
+/// One entry of it (the first unless named) as a number.
+pub fn number(path: &str, inputs: &Map<String, Value>, entry: Option<&str>) -> Result<f64, String> {
+    let answer = compute(path, inputs)?;
+    let found = match entry {
+        Some(name) => answer.iter().find(|(n, _)| *n == name),
+        None => answer.first(),
+    };
+    let names = || answer.iter().map(|(n, _)| *n).collect::<Vec<_>>().join(", ");
+    let (_, value) = found.ok_or_else(|| format!("`{path}` has no entry `{}`; it has {}", entry.unwrap_or(""), names()))?;
+    value.as_f64().ok_or_else(|| format!("`{path}`: the entry is no number"))
+}
+
+/// A quantity tabulated over a grid: the grid point and the entries, or why there are none.
+#[derive(Debug, Clone)]
+pub struct Scan {
+    /// Name of the scan.
+    pub name: String,
+    /// One row per grid point.
+    pub rows: Vec<(Point, Result<BTreeMap<String, Value>, String>)>,
+}
+
+/// Checks a scan and computes it.
+pub fn scan(spec: &ScanSpec, source: &Source) -> Result<Scan, Diagnostic> {
+    find(&spec.quantity).map_err(|e| Diagnostic::new(e).at_key(source, "scan.quantity"))?;
+    let over: BTreeMap<String, Values> = spec.over.clone();
+    let rows = points::expand(&over, "scan.over", source)?.into_iter().map(|point| {
+        let inputs = spec.inputs.iter().chain(&point.values).map(|(k, v)| (k.clone(), v.clone())).collect();
+        let entries = compute(&spec.quantity, &inputs)
+            .map(|answer| answer.into_iter().map(|(name, value)| (name.to_string(), value)).collect());
+        (point, entries)
+    });
+    Ok(Scan { name: spec.name.clone(), rows: rows.collect() })
+}
+
+impl Scan {
+    /// The table as CSV: inputs, then entries; a point without an answer has an empty row.
+    pub fn csv(&self) -> String {
+        let inputs: Vec<&String> = self.rows.first().map(|(p, _)| p.values.keys().collect()).unwrap_or_default();
+        let entries: Vec<&String> =
+            self.rows.iter().find_map(|(_, e)| e.as_ref().ok()).map(|e| e.keys().collect()).unwrap_or_default();
+        let names: Vec<&str> = inputs.iter().chain(&entries).map(|n| n.as_str()).collect();
+        let mut text = names.join(",") + "\n";
+        for (point, answer) in &self.rows {
+            let mut row: Vec<String> = inputs.iter().map(|k| point.values[*k].to_string()).collect();
+            let entry = |name: &&String| answer.as_ref().ok().and_then(|a| a.get(*name)).map_or(String::new(), Value::to_string);
+            row.extend(entries.iter().map(entry));
+            text += &(row.join(",") + "\n");
+        }
+        text
+    }
+}

@@ -1,0 +1,184 @@
+//! Schedules: stages that differ in some keys and end at a time or at an event, for any family and any engine.
+//!
+//! Every replica goes on from where its stage ended, at the time its stage ended; engines know nothing of it.
+
+use crate::build;
+use crate::description::{Description, Stage};
+use crate::overrides;
+use crate::source::{Diagnostic, Source};
+use didact_model::start::Continued;
+use didact_model::trajectory::Replica;
+use didact_model::{Engine, EngineError, Event, Monitor, Outcome, Problem, Record, Trajectory, observable};
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// Name of the event that ends a stage.
+const END_OF_STAGE: &str = "end of stage";
+
+/// One stage, ready to run.
+struct Planned {
+    problem: Problem,
+    /// Ends at this time of the whole run.
+    until: f64,
+    /// Or at this event.
+    event: Option<Event>,
+}
+
+/// A run with its stages, checked.
+pub struct Plan {
+    /// What is written down.
+    pub record: Record,
+    /// The engine.
+    pub engine: Box<dyn Engine>,
+    stages: Vec<Planned>,
+}
+
+impl Plan {
+    /// Checks everything that can be wrong before anything runs.
+    pub fn new(description: &Description, engine: Box<dyn Engine>, source: &Source) -> Result<Self, Diagnostic> {
+        let mut plain = description.clone();
+        let schedule = std::mem::take(&mut plain.training.stage);
+        let last = build::problem(&plain, source)?;
+        let record = build::record(&plain, &last, source)?;
+        let mut stages = Vec::new();
+        for stage in &schedule {
+            let changed = overrides::with(&plain, &stage.set, source, "training.stage")?;
+            let problem = build::problem(&changed, source)?;
+            let event = end_event(stage, &problem, source)?;
+            let until = stage.until.time.unwrap_or(f64::INFINITY).min(record.end());
+            stages.push(Planned { problem, until, event });
+        }
+        stages.push(Planned { problem: last, until: record.end(), event: None });
+        if engine.name() != "ode" {
+            let problem = &stages[0].problem;
+            problem.finite_dimension(engine.name()).map_err(|e| Diagnostic::new(e).at_key(source, "data"))?;
+        }
+        Ok(Self { record, engine, stages })
+    }
+
+    /// The problem of the first stage.
+    pub fn problem(&self) -> &Problem {
+        &self.stages[0].problem
+    }
+
+    /// Runs all stages of all replicas.
+    pub fn run(&self, monitor: &dyn Monitor) -> Result<Trajectory, EngineError> {
+        if let [only] = self.stages.as_slice() {
+            return self.engine.run(&only.problem, &self.record, monitor);
+        }
+        let shared = Shared { monitor, replicas: f64::from(self.record.replicas) };
+        let runs: Result<Vec<(Replica, Vec<String>)>, EngineError> =
+            self.record.replica_numbers().into_par_iter().map(|r| self.run_replica(r, &shared)).collect();
+        let (replicas, notes): (Vec<_>, Vec<_>) = runs?.into_iter().unzip();
+        Ok(Trajectory {
+            engine: self.engine.name().into(),
+            clock: self.problem().clock,
+            times: self.record.times.clone(),
+            columns: self.record.observables.iter().map(|o| o.name()).collect(),
+            events: self.record.events.iter().map(|e| e.name.clone()).collect(),
+            replicas,
+            notes: notes.concat(),
+        })
+    }
+
+    fn run_replica(&self, number: u32, monitor: &Shared) -> Result<(Replica, Vec<String>), EngineError> {
+        let mut whole: Option<Replica> = None;
+        let mut notes = Vec::new();
+        for (index, stage) in self.stages.iter().enumerate() {
+            let (mut problem, begin) = (stage.problem.clone(), whole.as_ref().map_or(0.0, |w| w.last_time));
+            if let Some(before) = &whole {
+                problem.start = Arc::new(Continued(before.last.clone()));
+            }
+            let done = whole.as_ref().map_or(0, |w| w.rows.len());
+            let mut record = self.stage_record(stage, begin, done, number);
+            record.stage = index as u16;
+            if record.times.is_empty() {
+                continue;
+            }
+            let run = self.engine.run(&problem, &record, monitor)?;
+            notes.extend(run.notes.iter().map(|n| format!("stage {}, {n}", index + 1)));
+            let replica = run.replicas.into_iter().next().expect("one replica was asked for");
+            let saved = self.record.times[done..].iter().filter(|t| **t <= begin + replica.last_time + 1e-9 * record.end()).count();
+            let joined = join(whole, replica, begin, saved, self.record.events.len());
+            let over = !matches!(&joined.outcome, Outcome::Completed);
+            whole = Some(joined);
+            if over {
+                break;
+            }
+        }
+        Ok((whole.expect("a schedule has a stage with a time"), notes))
+    }
+
+    /// The saved times and events of one stage, counted from its beginning.
+    fn stage_record(&self, stage: &Planned, begin: f64, done: usize, number: u32) -> Record {
+        let mut times: Vec<f64> =
+            self.record.times[done..].iter().filter(|t| **t <= stage.until).map(|t| (t - begin).max(0.0)).collect();
+        let length = stage.until - begin;
+        if length > 0.0 && times.last().is_none_or(|t| *t < length) {
+            times.push(length);
+        }
+        let mut record = Record { times, replicas: 1, first_replica: number, ..self.record.clone() };
+        if let Some(event) = &stage.event {
+            record.events.push(event.clone());
+        }
+        record
+    }
+}
+
+/// Appends a stage to what came before it.
+fn join(before: Option<Replica>, mut stage: Replica, begin: f64, saved: usize, events: usize) -> Replica {
+    stage.rows.truncate(saved);
+    stage.last_time += begin;
+    stage.events.truncate(events);
+    stage.events.iter_mut().for_each(|e| *e = e.map(|t| t + begin));
+    stage.outcome = match stage.outcome {
+        Outcome::Stopped { by, .. } if by == END_OF_STAGE => Outcome::Completed,
+        Outcome::Stopped { by, at } => Outcome::Stopped { by, at: at + begin },
+        Outcome::Diverged { at } => Outcome::Diverged { at: at + begin },
+        Outcome::Completed => Outcome::Completed,
+    };
+    let Some(mut whole) = before else { return stage };
+    whole.rows.append(&mut stage.rows);
+    for (old, new) in whole.events.iter_mut().zip(stage.events) {
+        *old = old.or(new);
+    }
+    Replica { rows: whole.rows, events: whole.events, ..stage_end(stage.outcome, stage.last, stage.last_time) }
+}
+
+fn stage_end(outcome: Outcome, last: didact_model::Overlaps, last_time: f64) -> Replica {
+    Replica { rows: Vec::new(), outcome, events: Vec::new(), last, last_time }
+}
+
+fn end_event(stage: &Stage, problem: &Problem, source: &Source) -> Result<Option<Event>, Diagnostic> {
+    let until = &stage.until;
+    let incomplete = || {
+        Diagnostic::new("a stage ends at a `time`, or when an `observable` `rises` or `falls` (crossing) through a `level`")
+            .at_key(source, "training.stage")
+    };
+    match (&until.observable, until.crossing, until.level) {
+        (None, None, None) if until.time.is_some() => Ok(None),
+        (Some(name), Some(crossing), Some(level)) => {
+            let found = observable::parse(name, problem)
+                .map_err(|e| Diagnostic::new(e).at_key(source, "training.stage"))?;
+            let [observable] = found.as_slice() else { return Err(incomplete()) };
+            let observable = observable.clone();
+            Ok(Some(Event { name: END_OF_STAGE.into(), observable, level, crossing, stops: true }))
+        }
+        _ => Err(incomplete()),
+    }
+}
+
+/// Spreads the progress of single replicas over the whole run; stages overlap in it, so it only grows to at most 1.
+struct Shared<'a> {
+    monitor: &'a dyn Monitor,
+    replicas: f64,
+}
+
+impl Monitor for Shared<'_> {
+    fn advance(&self, fraction: f64) {
+        self.monitor.advance(fraction / self.replicas);
+    }
+    fn cancelled(&self) -> bool {
+        self.monitor.cancelled()
+    }
+}

@@ -1,0 +1,57 @@
+//! Panels inside panels.
+
+use super::{Canvas, fill, panel};
+use crate::error::{Error, Result};
+use crate::figure::{Inset, Legend};
+use crate::plan::{PanelPlan, Sizes};
+use crate::scene::{Item, Rect};
+
+/// Size of an automatic inset with its labels, as fractions of the outer frame.
+const WIDTH: f64 = 0.42;
+const HEIGHT: f64 = 0.4;
+
+/// Draws an inset and says where its frame went: left, bottom, width and height as fractions of the outer frame.
+pub(super) fn draw(canvas: &mut Canvas, inset: &Inset, items: &mut Vec<Item>) -> Result<[f64; 4]> {
+    if !inset.panel.insets.is_empty() {
+        return Err(Error::NestedInset { panel: canvas.name.to_owned() });
+    }
+    let outer = canvas.view.frame;
+    let plan =
+        |size| PanelPlan::new(canvas.context.typesetter, &inset.panel, canvas.name, size, Sizes::INSET, 0.0);
+    let (cell, plan) = if let Some([left, bottom, width, height]) = inset.place {
+        let (left, bottom) = (outer.left + left * outer.width(), outer.bottom - bottom * outer.height());
+        let cell =
+            Rect { left, bottom, right: left + width * outer.width(), top: bottom - height * outer.height() };
+        (cell, plan((cell.width(), cell.height()))?)
+    } else {
+        let (width, height) = (WIDTH * outer.width(), HEIGHT * outer.height());
+        // The labels hardly depend on the size of the frame, so two rounds settle them.
+        let first = plan((width, height))?.margins;
+        let inner = (
+            (width - first.left - first.right).max(0.5 * width),
+            (height - first.top - first.bottom).max(0.5 * height),
+        );
+        let plan = plan(inner)?;
+        let margins = plan.margins;
+        let whole = (inner.0 + margins.left + margins.right, inner.1 + margins.top + margins.bottom);
+        let (place, _) = canvas.occupancy.emptiest(whole.0, whole.1, 1.5 * canvas.sizes.major);
+        let (left, top) = (place.left + margins.left, place.top + margins.top);
+        (Rect { left, top, right: left + inner.0, bottom: top + inner.1 }, plan)
+    };
+    let margins = plan.margins;
+    let whole = Rect {
+        left: cell.left - margins.left,
+        right: cell.right + margins.right,
+        top: cell.top - margins.top,
+        bottom: cell.bottom + margins.bottom,
+    };
+    items.push(Item::Path { path: whole.path(), fill: Some(fill("#ffffff", 0.8)), pen: None });
+    items.extend(panel(canvas.context, &inset.panel, canvas.name, &plan, cell, Legend::None)?.items);
+    canvas.occupancy.add_box(&whole, 3.0);
+    Ok([
+        (cell.left - outer.left) / outer.width(),
+        (outer.bottom - cell.bottom) / outer.height(),
+        cell.width() / outer.width(),
+        cell.height() / outer.height(),
+    ])
+}

@@ -1,0 +1,152 @@
+//! Drawing a planned panel: one file per kind of layer.
+
+mod annotation;
+mod axes;
+mod curves;
+mod guides;
+mod heat;
+mod histogram;
+mod inset;
+pub(crate) mod legend;
+mod points;
+
+use crate::error::Result;
+use crate::figure::{Legend, Panel};
+use crate::layer::{Layer, Stroke};
+use crate::place::Occupancy;
+use crate::plan::{PanelPlan, Sizes};
+use crate::scale::View;
+use crate::scene::{Fill, Item, Path, Pen, Rect};
+use crate::series::{Book, Style};
+use crate::tex::Typesetter;
+
+/// Frames, ticks and labels.
+pub(crate) const BLACK: &str = "#1a1a1a";
+
+/// What every panel of a figure shares.
+pub(crate) struct Context<'a> {
+    pub(crate) typesetter: &'a Typesetter,
+    pub(crate) book: &'a Book,
+}
+
+/// A drawn panel, and where its insets went (as in [`crate::scene::Scene`]).
+pub(crate) struct Drawn {
+    pub(crate) items: Vec<Item>,
+    pub(crate) insets: Vec<[f64; 4]>,
+    /// Fraction of the frame to leave empty at the top for the legend, if there was no room for it.
+    pub(crate) headroom: f64,
+}
+
+/// A panel being drawn.
+pub(crate) struct Canvas<'a> {
+    context: &'a Context<'a>,
+    /// Letter of the panel, for errors.
+    name: &'a str,
+    view: View,
+    sizes: Sizes,
+    /// Cut at the frame.
+    inside: Vec<Item>,
+    /// Above the frame, not cut.
+    above: Vec<Item>,
+    occupancy: Occupancy,
+}
+
+/// Draws `panel` in `cell`, the frame together with its colour bar.
+pub(crate) fn panel(
+    context: &Context,
+    panel: &Panel,
+    name: &str,
+    plan: &PanelPlan,
+    cell: Rect,
+    legend: Legend,
+) -> Result<Drawn> {
+    let frame = Rect { right: cell.right - plan.bar.as_ref().map_or(0.0, |bar| bar.room), ..cell };
+    let view = View { frame, x: plan.x.scale, y: plan.y.scale };
+    let mut canvas = Canvas {
+        context,
+        name,
+        view,
+        sizes: plan.sizes,
+        inside: Vec::new(),
+        above: Vec::new(),
+        occupancy: Occupancy::new(frame),
+    };
+    let styles = context.book.styles(panel)?;
+    let mut layers: Vec<(&Layer, &Style)> = panel.layers.iter().zip(&styles).collect();
+    layers.sort_by_key(|(layer, _)| depth(layer));
+    for (layer, style) in layers {
+        canvas.layer(layer, style)?;
+    }
+    // Labels of slopes choose their side once all data are known.
+    for (layer, style) in panel.layers.iter().zip(&styles) {
+        if let Layer::Slope(slope) = layer {
+            guides::label(&mut canvas, slope, style)?;
+        }
+    }
+    for annotation in &panel.annotations {
+        annotation::draw(&mut canvas, annotation)?;
+    }
+    let mut later = Vec::new();
+    let place = |inset| inset::draw(&mut canvas, inset, &mut later);
+    let insets = panel.insets.iter().map(place).collect::<Result<_>>()?;
+    let mut headroom = 0.0;
+    if legend == Legend::Inside {
+        headroom = legend::inside(&mut canvas, &context.book.entries([panel])?, &mut later)?;
+    }
+    let mut items = vec![Item::Clipped { to: frame, items: canvas.inside }];
+    axes::draw(&mut items, plan, frame);
+    items.extend(canvas.above);
+    items.extend(later);
+    Ok(Drawn { items, insets, headroom })
+}
+
+/// Lower depths are drawn first.
+fn depth(layer: &Layer) -> u8 {
+    match layer {
+        Layer::HeatMap(_) => 0,
+        Layer::Band(_) => 1,
+        Layer::Histogram(_) => 2,
+        Layer::Guide(_) | Layer::Slope(_) => 3,
+        Layer::Line(_) | Layer::Density(_) => 4,
+        Layer::Markers(_) => 5,
+    }
+}
+
+impl Canvas<'_> {
+    fn layer(&mut self, layer: &Layer, style: &Style) -> Result<()> {
+        match layer {
+            Layer::Line(line) => curves::line(self, line, style),
+            Layer::Density(density) => curves::density(self, density, style),
+            Layer::Band(band) => curves::band(self, band, style),
+            Layer::Markers(markers) => points::draw(self, markers, style),
+            Layer::Histogram(histogram) => histogram::draw(self, histogram, style),
+            Layer::HeatMap(map) => heat::draw(self, map)?,
+            Layer::Guide(guide) => guides::guide(self, guide, style),
+            Layer::Slope(slope) => guides::slope(self, slope, style),
+        }
+        Ok(())
+    }
+
+    fn stroke(&mut self, path: Path, style: &Style, width: f64) {
+        let pen = pen(&style.colour, width, style.stroke);
+        self.inside.push(Item::Path { path, fill: None, pen: Some(pen) });
+    }
+
+    fn fill(&mut self, path: Path, colour: &str, opacity: f64) {
+        self.inside.push(Item::Path { path, fill: Some(fill(colour, opacity)), pen: None });
+    }
+}
+
+pub(crate) fn pen(colour: &str, width: f64, stroke: Stroke) -> Pen {
+    let dashes: &[f64] = match stroke {
+        Stroke::Solid => &[],
+        Stroke::Dashed => &[4.5, 2.2],
+        Stroke::Dotted => &[1.2, 1.8],
+        Stroke::DashDotted => &[5.0, 1.8, 1.2, 1.8],
+    };
+    Pen { colour: colour.to_owned(), width, dashes }
+}
+
+pub(crate) fn fill(colour: &str, opacity: f64) -> Fill {
+    Fill { colour: colour.to_owned(), opacity }
+}
