@@ -1,6 +1,6 @@
 //! What the parts cost: reduced steps against d, right-hand sides against width, random numbers.
 
-use crate::harness::best_of_3;
+use crate::harness::{best_of, best_of_3};
 use didact_math::linalg::Mat;
 use didact_math::random::{Address, Stream};
 use didact_model::families::Family;
@@ -69,8 +69,8 @@ pub(crate) fn parts() {
         let covariance = Mat::from_fn(p, p, |i, j| if i == j { 1.0 } else { 0.02 * ((i + j) % 4) as f64 });
         let law = Law { covariance: &covariance, scalars: &[], label_noise: 0.0 };
         let mut out = Averages::new(rule.shape());
-        let calls = 200_000 / (units * units);
-        let (seconds, ()) = best_of_3(|| {
+        let calls = 8000 / (units * units);
+        let (seconds, ()) = best_of(100, || {
             for _ in 0..calls {
                 rule.averages(black_box(&law), Needed::DriftAndNoise, &mut out);
             }
@@ -81,11 +81,11 @@ pub(crate) fn parts() {
         );
     }
     let mut buffer = vec![0.0; 1000];
-    let (seconds, ()) = best_of_3(|| {
-        for step in 0..20_000 {
+    let (seconds, ()) = best_of(100, || {
+        for step in 0..500 {
             Stream::at(Address { seed: 1, replica: 0, step, lane: 0 }).fill_normal(&mut buffer);
         }
         black_box(&buffer);
     });
-    println!("{}", json!({"cost": "normal (f64)", "ns": seconds / 2e7 * 1e9}));
+    println!("{}", json!({"cost": "normal (f64)", "ns": seconds / 5e5 * 1e9}));
 }

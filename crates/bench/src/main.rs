@@ -23,8 +23,10 @@ fn main() {
         committee::direct();
         committee::reduced();
     }
-    if wants("cost") {
+    if wants("cost") || wants("steps") {
         cost::reduced_steps();
+    }
+    if wants("cost") || wants("parts") {
         cost::parts();
     }
 }

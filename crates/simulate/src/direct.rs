@@ -1,7 +1,7 @@
 //! Plain one-pass SGD on d-dimensional weights: the definition of right.
 
 use crate::chain::{Chain, Seat, run_replicas};
-use crate::kernels;
+use crate::kernels::{self, Lanes, TOGETHER};
 use crate::noise::StepNoise;
 use didact_math::linalg::{Mat, cholesky_psd};
 use didact_model::constraint::{Constraint, Retraction, pseudo_inverse};
@@ -11,6 +11,7 @@ use didact_model::rule::{Batch, LocalRule};
 use didact_model::{
     Engine, EngineError, Kick, Monitor, Overlaps, Problem, Record, Sample, Shape, Trajectory,
 };
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Simulation in d dimensions.
@@ -59,13 +60,64 @@ pub struct DirectChain {
     lengths: Vec<f64>,
     off_frozen: Option<Mat>,
     noise: StepNoise,
-    /// Inputs of the step, batch x d.
-    inputs: Vec<f64>,
+    /// Several steps that share a pass over the weights, where that is possible.
+    block: Option<Block>,
     fields: Vec<f64>,
     labels: Vec<f64>,
     kicks: Vec<f64>,
     kick: Kick,
     sound: bool,
+}
+
+/// Four steps of one sample each, which share one pass over the weights (they exceed the first-level cache).
+///
+/// The inputs are known in advance, so the fields of step s follow from products with the weights W at the start of the
+/// block and of the inputs among themselves:
+///
+///   w_i(s)·x_s = w_i·x_s + Σ_{r<s} c_ir x_r·x_s,       W ← W + C X after the last step,
+///
+/// with c_ir = −s kick_i of step r. The same numbers as step by step, up to rounding.
+struct Block {
+    /// Steps done; the weights are up to date when all are.
+    done: usize,
+    /// W Xᵀ, rows x 4.
+    fields: Vec<[f64; TOGETHER]>,
+    /// X Xᵀ above the diagonal.
+    gram: [[f64; TOGETHER]; TOGETHER],
+    /// C, trained x 4; zero for steps to come.
+    kicks: Vec<f64>,
+    room: Vec<[Lanes; TOGETHER]>,
+}
+
+impl Block {
+    fn new(shape: Shape) -> Self {
+        Self {
+            done: TOGETHER,
+            fields: vec![[0.0; TOGETHER]; shape.rows()],
+            gram: [[0.0; TOGETHER]; TOGETHER],
+            kicks: vec![0.0; shape.trained * TOGETHER],
+            room: vec![[[0.0; 4]; TOGETHER]; shape.rows().max(2)],
+        }
+    }
+
+    fn begin(&mut self, weights: &Mat, inputs: &[f64]) {
+        self.done = 0;
+        self.kicks.fill(0.0);
+        kernels::project_four(weights, inputs, &mut self.room, &mut self.fields, &mut self.gram);
+    }
+
+    /// Fields of the next step.
+    fn fields(&self, out: &mut [f64]) {
+        let s = self.done;
+        for (h, fields) in out.iter_mut().zip(&self.fields) {
+            *h = fields[s];
+        }
+        for (h, c) in out.iter_mut().zip(self.kicks.chunks_exact(TOGETHER)) {
+            for r in 0..s {
+                *h += c[r] * self.gram[r][s];
+            }
+        }
+    }
 }
 
 impl DirectChain {
@@ -119,7 +171,10 @@ impl DirectChain {
         let training = &problem.training;
         let (batch, step_size) = (training.batch, problem.step_size(dimension));
         let gram = weights.gram();
-        let labels = if training.label_noise > 0.0 { batch } else { 0 };
+        // Constraints act on whole rows at every step.
+        let block = (batch == 1 && training.constraint == Constraint::none()).then(|| Block::new(shape));
+        let samples = if block.is_some() { TOGETHER } else { batch };
+        let labels = if training.label_noise > 0.0 { samples } else { 0 };
         Ok(Self {
             rule: problem.rule.clone(),
             shape,
@@ -133,8 +188,8 @@ impl DirectChain {
             constraint: training.constraint,
             lengths: (0..k).map(|i| gram[(i, i)]).collect(),
             off_frozen: training.constraint.off_frozen.then(|| pseudo_inverse(&gram.block(k..p, k..p))),
-            noise: StepNoise::new(seat, batch * d, labels, Vec::new()),
-            inputs: vec![0.0; batch * d],
+            noise: StepNoise::new(seat, samples * d, labels, Vec::new()),
+            block,
             fields: vec![0.0; p * batch],
             labels: vec![0.0; batch],
             kicks: vec![0.0; k * batch],
@@ -144,11 +199,22 @@ impl DirectChain {
         })
     }
 
-    /// −s kick_i per sample (trained x B), and the scalars moved.
-    fn kick(&mut self) {
+    /// Draws inputs and label noise.
+    fn draw(&mut self) {
+        self.noise.advance();
+        if !self.roots.is_empty() {
+            for x in self.noise.normals_mut().chunks_exact_mut(self.weights.cols()) {
+                x.iter_mut().zip(&self.roots).for_each(|(x, r)| *x *= r);
+            }
+        }
+    }
+
+    /// −s kick_i per sample (trained x B), and the scalars moved; `first` is the place of the samples in what was drawn.
+    fn kick(&mut self, first: usize) {
         let (b, s) = (self.batch, self.step_size);
         if self.label_noise > 0.0 {
-            self.labels.iter_mut().zip(self.noise.labels()).for_each(|(l, z)| *l = self.label_noise * z);
+            let drawn = &self.noise.labels()[first..];
+            self.labels.iter_mut().zip(drawn).for_each(|(l, z)| *l = self.label_noise * z);
         }
         if b == 1 {
             let sample = Sample { fields: &self.fields, scalars: &self.scalars, noise: self.labels[0] };
@@ -197,6 +263,34 @@ impl DirectChain {
         }
     }
 
+    /// One step by itself.
+    fn plain_step(&mut self) {
+        self.draw();
+        kernels::project(&self.weights, self.noise.normals(), self.batch, &mut self.fields);
+        self.kick(0);
+        if self.constraint != Constraint::none() {
+            self.row_operations();
+        }
+        let inputs = self.noise.normals();
+        kernels::add_samples(&mut self.weights, self.shape.trained, &self.kicks, inputs, self.batch);
+        if self.constraint.sphere.is_some() {
+            self.retract();
+        }
+    }
+
+    /// The weights with the steps of an unfinished block.
+    fn weights_now(&self) -> Cow<'_, Mat> {
+        match &self.block {
+            Some(block) if (1..TOGETHER).contains(&block.done) => {
+                let mut weights = self.weights.clone();
+                let inputs = self.noise.normals();
+                kernels::add_samples(&mut weights, self.shape.trained, &block.kicks, inputs, TOGETHER);
+                Cow::Owned(weights)
+            }
+            _ => Cow::Borrowed(&self.weights),
+        }
+    }
+
     fn retract(&mut self) {
         for i in 0..self.shape.trained {
             let row = self.weights.row_mut(i);
@@ -208,29 +302,34 @@ impl DirectChain {
 
 impl Chain for DirectChain {
     fn step(&mut self) {
-        self.noise.advance();
-        let (d, b) = (self.weights.cols(), self.batch);
-        self.inputs.copy_from_slice(self.noise.normals());
-        if !self.roots.is_empty() {
-            for x in self.inputs.chunks_exact_mut(d) {
-                x.iter_mut().zip(&self.roots).for_each(|(x, r)| *x *= r);
-            }
+        let Some(mut block) = self.block.take() else { return self.plain_step() };
+        if block.done == TOGETHER {
+            self.draw();
+            block.begin(&self.weights, self.noise.normals());
         }
-        kernels::project(&self.weights, &self.inputs, b, &mut self.fields);
-        self.kick();
-        if self.constraint != Constraint::none() {
-            self.row_operations();
+        block.fields(&mut self.fields);
+        self.kick(block.done);
+        for (c, kick) in block.kicks.iter_mut().skip(block.done).step_by(TOGETHER).zip(&self.kicks) {
+            *c = *kick;
         }
-        kernels::add_samples(&mut self.weights, self.shape.trained, &self.kicks, &self.inputs, b);
-        if self.constraint.sphere.is_some() {
-            self.retract();
+        block.done += 1;
+        if block.done == TOGETHER {
+            kernels::add_samples(
+                &mut self.weights,
+                self.shape.trained,
+                &block.kicks,
+                self.noise.normals(),
+                TOGETHER,
+            );
         }
+        self.block = Some(block);
     }
 
     fn overlaps(&self) -> Overlaps {
         let p = self.shape.rows();
+        let weights = self.weights_now();
         let block = |range: &[usize]| {
-            let part = |i: usize| &self.weights.row(i)[range[0]..range[1]];
+            let part = |i: usize| &weights.row(i)[range[0]..range[1]];
             let mut gram = Mat::zeros(p, p);
             for i in 0..p {
                 for j in 0..=i {
@@ -246,5 +345,58 @@ impl Chain for DirectChain {
 
     fn is_sound(&self) -> bool {
         self.sound
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use didact_model::families::Family;
+    use didact_model::families::committee::Committee;
+    use didact_model::start::Given;
+    use didact_model::{Clock, Spectrum, Training};
+
+    /// The definition, one step at a time, on the same inputs.
+    #[test]
+    fn blocks_of_steps_give_the_trajectory_of_single_steps() {
+        let committee = Committee { train_output: true, ..Committee::soft(3, 2, "erf(z/sqrt2)") };
+        let rule = committee.rule().unwrap();
+        let spectrum = Spectrum::isotropic();
+        let blocks = (&Mat::identity(3).scaled(0.3), &Mat::zeros(3, 2), &Mat::identity(2));
+        let start = Overlaps::spread(rule.shape(), &spectrum, blocks, vec![1.0, 0.5, -0.3]).unwrap();
+        let training = Training { label_noise: 0.1, ..Training::online(0.7) };
+        let (d, seat) = (37, Seat { seed: 5, replica: 1, stage: 0 });
+        let problem = Problem {
+            rule: rule.clone(),
+            spectrum,
+            dimension: Some(d as u64),
+            training,
+            start: Arc::new(Given(start.clone())),
+            clock: Clock::Steps,
+        };
+        let mut chain = DirectChain::new(&problem, &start, seat).unwrap();
+        let (mut weights, mut scalars) = (chain.weights.clone(), start.scalars.clone());
+        let mut noise = StepNoise::new(seat, TOGETHER * d, TOGETHER, Vec::new());
+        let (size, mut kick) = (problem.step_size(d as u64), Kick::new(rule.shape()));
+        for step in 0..401 {
+            chain.step();
+            let place = step % TOGETHER;
+            if place == 0 {
+                noise.advance();
+            }
+            let x = &noise.normals()[place * d..(place + 1) * d];
+            let fields: Vec<f64> = (0..5).map(|i| didact_math::linalg::dot(weights.row(i), x)).collect();
+            let sample = Sample { fields: &fields, scalars: &scalars, noise: 0.1 * noise.labels()[place] };
+            rule.kick(&sample, &mut kick);
+            for i in 0..3 {
+                weights.row_mut(i).iter_mut().zip(x).for_each(|(w, x)| *w -= size * kick.rows[i] * x);
+                scalars[i] -= size * kick.scalars[i];
+            }
+            // Measured inside blocks too: they are finished on a copy then.
+            let mut difference = chain.overlaps().blocks[0].clone();
+            difference.add_scaled(-1.0, &weights.gram());
+            assert!(difference.max_abs() < 1e-12, "step {step}: {difference:?}");
+        }
+        assert!((weights.gram()[(0, 0)] - 0.3).abs() > 0.1, "the rows have moved");
     }
 }

@@ -45,12 +45,6 @@ dispatch! {
 }
 
 dispatch! {
-    fn dots4(a: &[f64], b: &[f64], c: &[f64], d: &[f64], x: &[f64]) -> [f64; 4] {
-        dots([a, b, c, d], x)
-    }
-}
-
-dispatch! {
     /// y ← y + factor x.
     pub(crate) fn add_scaled(y: &mut [f64], factor: f64, x: &[f64]) {
         for (y, x) in y.iter_mut().zip(x) {
@@ -59,22 +53,129 @@ dispatch! {
     }
 }
 
+/// Inputs that are projected, or added, in one pass over the weights.
+pub(crate) const TOGETHER: usize = 4;
+
+/// Columns per tile of a pass: a tile of the inputs stays in the first-level cache while all rows go by.
+const TILE: usize = 512;
+
+/// Partial sums of one product, in lanes.
+pub(crate) type Lanes = [f64; 4];
+
+/// Adds the products of R rows with four inputs, in lanes; every number that is loaded is used several times.
+#[inline(always)]
+fn add_products<const R: usize>(
+    rows: [&[f64]; R],
+    inputs: [&[f64]; TOGETHER],
+    out: &mut [[Lanes; TOGETHER]],
+) {
+    let d = inputs[0].len();
+    let (rows, inputs) = (rows.map(|row| &row[..d]), inputs.map(|x| &x[..d]));
+    let mut sums = [[[0.0; 4]; TOGETHER]; R];
+    let whole = d / 4 * 4;
+    for at in (0..whole).step_by(4) {
+        let xs: [Lanes; TOGETHER] = inputs.map(|x| x[at..at + 4].try_into().expect("a whole chunk"));
+        for (row, sums) in rows.iter().zip(&mut sums) {
+            let ws: Lanes = row[at..at + 4].try_into().expect("a whole chunk");
+            for (x, sums) in xs.iter().zip(sums) {
+                for lane in 0..4 {
+                    sums[lane] += ws[lane] * x[lane];
+                }
+            }
+        }
+    }
+    for ((row, sums), out) in rows.iter().zip(&sums).zip(out) {
+        for ((x, sum), out) in inputs.iter().zip(sums).zip(out) {
+            for lane in 0..4 {
+                out[lane] += sum[lane];
+            }
+            for at in whole..d {
+                out[at - whole] += row[at] * x[at];
+            }
+        }
+    }
+}
+
+dispatch! {
+    /// `out[i]` becomes the products of row i with four inputs, in lanes; rows and inputs have length d.
+    ///
+    /// The lanes are folded elsewhere: a sum over them in this loop would tempt the compiler to vectorise across rows.
+    fn products(rows: &[f64], inputs: &[f64], d: usize, out: &mut [[Lanes; TOGETHER]]) {
+        out.fill([[0.0; 4]; TOGETHER]);
+        for from in (0..d).step_by(TILE) {
+            let tile = from..(from + TILE).min(d);
+            let x = |j: usize| &inputs[j * d..][tile.clone()];
+            let row = |i: usize| &rows[i * d..][tile.clone()];
+            let xs = [x(0), x(1), x(2), x(3)];
+            let mut i = 0;
+            while i + 2 <= out.len() {
+                add_products([row(i), row(i + 1)], xs, &mut out[i..i + 2]);
+                i += 2;
+            }
+            if i < out.len() {
+                add_products([row(i)], xs, &mut out[i..]);
+            }
+        }
+    }
+}
+
+#[inline(never)]
+fn fold_lanes(lanes: &[[Lanes; TOGETHER]], out: &mut [[f64; TOGETHER]]) {
+    for (lanes, out) in lanes.iter().zip(out) {
+        *out = lanes.map(|l| (l[0] + l[2]) + (l[1] + l[3]));
+    }
+}
+
+dispatch! {
+    /// w ← w + Σ_j factor_j x_j for four inputs.
+    fn add_four(w: &mut [f64], factors: [f64; 4], a: &[f64], b: &[f64], c: &[f64], d: &[f64]) {
+        let [fa, fb, fc, fd] = factors;
+        for ((((w, a), b), c), d) in w.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+            *w += (fa * a + fb * b) + (fc * c + fd * d);
+        }
+    }
+}
+
 /// Fields of every row for every sample: `out` is rows x batch, `inputs` batch x d.
 pub(crate) fn project(weights: &Mat, inputs: &[f64], batch: usize, out: &mut [f64]) {
     let (rows, d) = (weights.rows(), weights.cols());
-    for (j, x) in inputs.chunks_exact(d).enumerate() {
-        let mut i = 0;
-        while i + 4 <= rows {
-            let four = dots4(weights.row(i), weights.row(i + 1), weights.row(i + 2), weights.row(i + 3), x);
-            for (r, h) in four.into_iter().enumerate() {
-                out[(i + r) * batch + j] = h;
-            }
-            i += 4;
+    let rows_of_four = if batch < TOGETHER { 0 } else { rows };
+    let mut four = vec![[0.0; TOGETHER]; rows_of_four];
+    let mut lanes = vec![[[0.0; 4]; TOGETHER]; rows_of_four];
+    let mut inputs = inputs.chunks_exact(TOGETHER * d);
+    let mut first = 0;
+    for xs in &mut inputs {
+        products(weights.as_slice(), xs, d, &mut lanes);
+        fold_lanes(&lanes, &mut four);
+        for (out, h) in out.chunks_exact_mut(batch).zip(&four) {
+            out[first..first + TOGETHER].copy_from_slice(h);
         }
-        for i in i..rows {
-            out[i * batch + j] = dot(weights.row(i), x);
+        first += TOGETHER;
+    }
+    for (j, x) in inputs.remainder().chunks_exact(d).enumerate() {
+        for i in 0..rows {
+            out[i * batch + first + j] = dot(weights.row(i), x);
         }
     }
+}
+
+/// Products of four inputs with every row, and with each other (above the diagonal). `room` has a place per row, and
+/// at least two.
+pub(crate) fn project_four(
+    weights: &Mat,
+    inputs: &[f64],
+    room: &mut [[Lanes; TOGETHER]],
+    fields: &mut [[f64; TOGETHER]],
+    gram: &mut [[f64; TOGETHER]; TOGETHER],
+) {
+    let d = weights.cols();
+    let all = weights.rows();
+    products(weights.as_slice(), inputs, d, &mut room[..all]);
+    fold_lanes(&room[..all], fields);
+    // By symmetry two rows of X Xᵀ and one more number are all of it that is above the diagonal.
+    products(inputs, inputs, d, &mut room[..2]);
+    fold_lanes(&room[..2], gram);
+    gram[2][3] = dot(&inputs[2 * d..3 * d], &inputs[3 * d..]);
 }
 
 /// w_i ← w_i + Σ_j coefficients_ij x_j for the trained rows.
@@ -86,9 +187,16 @@ pub(crate) fn add_samples(
     batch: usize,
 ) {
     let d = weights.cols();
-    for (j, x) in inputs.chunks_exact(d).enumerate() {
-        for i in 0..trained {
-            add_scaled(weights.row_mut(i), coefficients[i * batch + j], x);
+    let whole = batch / TOGETHER * TOGETHER;
+    for i in 0..trained {
+        let (row, coefficients) = (weights.row_mut(i), &coefficients[i * batch..(i + 1) * batch]);
+        let fours = inputs.chunks_exact(TOGETHER * d).zip(coefficients.chunks_exact(TOGETHER));
+        for (xs, c) in fours {
+            let x = |j: usize| &xs[j * d..(j + 1) * d];
+            add_four(row, [c[0], c[1], c[2], c[3]], x(0), x(1), x(2), x(3));
+        }
+        for (x, &c) in inputs[whole * d..].chunks_exact(d).zip(&coefficients[whole..]) {
+            add_scaled(row, c, x);
         }
     }
 }
@@ -99,22 +207,30 @@ mod tests {
 
     #[test]
     fn kernels_match_plain_loops_at_every_length() {
-        for d in [1, 7, 8, 9, 31, 64] {
+        for d in [1, 7, 8, 9, 31, 64, 515, 1030] {
             let weights = Mat::from_fn(6, d, |i, j| ((i * 31 + j * 7) % 13) as f64 - 6.0);
-            let inputs: Vec<f64> = (0..2 * d).map(|j| ((j * 5) % 11) as f64 - 5.0).collect();
-            let mut fields = vec![0.0; 12];
-            project(&weights, &inputs, 2, &mut fields);
-            for i in 0..6 {
-                for (j, x) in inputs.chunks_exact(d).enumerate() {
-                    // Integers: every order of summation is exact.
-                    assert_eq!(fields[i * 2 + j], didact_math::linalg::dot(weights.row(i), x));
+            for (rows, batch) in [(6, 2), (5, 4), (3, 9), (1, 1)] {
+                let weights = Mat::from_fn(rows, d, |i, j| weights[(i, j)]);
+                let inputs: Vec<f64> = (0..batch * d).map(|j| ((j * 5) % 11) as f64 - 5.0).collect();
+                let mut fields = vec![0.0; rows * batch];
+                project(&weights, &inputs, batch, &mut fields);
+                for i in 0..rows {
+                    for (j, x) in inputs.chunks_exact(d).enumerate() {
+                        // Integers: every order of summation is exact.
+                        assert_eq!(fields[i * batch + j], didact_math::linalg::dot(weights.row(i), x));
+                    }
                 }
-            }
-            let mut moved = weights.clone();
-            add_samples(&mut moved, 1, &[2.0, -1.0], &inputs, 2);
-            for at in 0..d {
-                assert_eq!(moved[(0, at)], weights[(0, at)] + 2.0 * inputs[at] - inputs[d + at]);
-                assert_eq!(moved[(1, at)], weights[(1, at)]);
+                let mut moved = weights.clone();
+                let coefficients: Vec<f64> = (0..batch).map(|j| 2.0 - j as f64).collect();
+                add_samples(&mut moved, 1, &coefficients, &inputs, batch);
+                for at in 0..d {
+                    let added: f64 = (0..batch).map(|j| coefficients[j] * inputs[j * d + at]).sum();
+                    assert_eq!(moved[(0, at)], weights[(0, at)] + added);
+                    assert_eq!(
+                        moved.row(rows - 1)[at] == weights.row(rows - 1)[at],
+                        rows > 1 || added == 0.0
+                    );
+                }
             }
         }
     }

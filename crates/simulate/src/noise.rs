@@ -81,6 +81,12 @@ impl StepNoise {
         &self.normals[self.position * self.per_step..][..self.per_step]
     }
 
+    /// Standard normals of this step, for a caller that scales them where they stand.
+    #[inline]
+    pub fn normals_mut(&mut self) -> &mut [f64] {
+        &mut self.normals[self.position * self.per_step..][..self.per_step]
+    }
+
     /// Standard normals for the labels of this step.
     #[inline]
     pub fn labels(&self) -> &[f64] {

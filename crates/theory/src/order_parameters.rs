@@ -1,5 +1,6 @@
 //! The order-parameter equations of one-pass SGD, for any rule.
 
+use didact_math::dispatch;
 use didact_math::linalg::Mat;
 use didact_math::ode::{self, Direction, Method, Options, Saving, Solution, Stop, VectorField};
 use didact_model::observable::Snapshot;
@@ -316,17 +317,14 @@ impl<'a> OverlapFlow<'a> {
         let decay = self.problem.training.constraint.weight_decay;
         for (b, (g, motion)) in self.blocks.iter().zip(&mut self.motion).enumerate() {
             let lambda = self.problem.spectrum.eigenvalues()[b];
-            for i in 0..k {
-                let out = motion.row_mut(i);
-                for (o, x) in out.iter_mut().zip(g.row(i)) {
-                    *o = -decay * x;
-                }
-                for (m, &a) in self.averages.drift.row(i).iter().enumerate() {
-                    for (o, x) in out.iter_mut().zip(g.row(m)) {
-                        *o -= lambda * a * x;
-                    }
-                }
-            }
+            drift(
+                lambda,
+                self.averages.drift.as_slice(),
+                decay,
+                g.as_slice(),
+                motion.as_mut_slice(),
+                g.rows(),
+            );
         }
         let Some(inverse) = &self.off_frozen else { return };
         // Motion of the rows along the frozen ones, summed over eigenspaces, is taken out again.
@@ -338,6 +336,23 @@ impl<'a> OverlapFlow<'a> {
         let back = along.times(inverse);
         for (g, motion) in self.blocks.iter().zip(&mut self.motion) {
             motion.add_scaled(-1.0, &back.times(&g.block(k..p, 0..p)));
+        }
+    }
+}
+
+dispatch! {
+    /// −λ A G − γ G for the rows of A, G being P x P.
+    fn drift(lambda: f64, a: &[f64], decay: f64, g: &[f64], out: &mut [f64], p: usize) {
+        for (i, (a, out)) in a.chunks_exact(p).zip(out.chunks_exact_mut(p)).enumerate() {
+            for (o, x) in out.iter_mut().zip(&g[i * p..]) {
+                *o = -decay * x;
+            }
+            for (a, g) in a.iter().zip(g.chunks_exact(p)) {
+                let factor = lambda * a;
+                for (o, x) in out.iter_mut().zip(g) {
+                    *o -= factor * x;
+                }
+            }
         }
     }
 }

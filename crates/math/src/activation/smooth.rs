@@ -99,6 +99,10 @@ impl Activation for Sigmoid {
     fn curvature(&self, z: f64) -> f64 {
         self.jet(z).2
     }
+    fn value_and_slope(&self, z: f64) -> (f64, f64) {
+        let up = sigmoid(z);
+        (up, up * sigmoid(-z))
+    }
     fn jet(&self, z: f64) -> (f64, f64, f64) {
         let (up, down) = (sigmoid(z), sigmoid(-z));
         (up, up * down, up * down * (down - up))
@@ -124,6 +128,10 @@ impl Activation for Tanh {
     }
     fn curvature(&self, z: f64) -> f64 {
         self.jet(z).2
+    }
+    fn value_and_slope(&self, z: f64) -> (f64, f64) {
+        let (value, slope, _) = self.jet(z);
+        (value, slope)
     }
     /// One exponential for all three: with t = e^{−2|z|},  tanh|z| = (1 − t)/(1 + t),  1 − tanh² = 4t/(1 + t)².
     fn jet(&self, z: f64) -> (f64, f64, f64) {
@@ -158,6 +166,10 @@ impl Activation for Gelu {
     }
     fn curvature(&self, z: f64) -> f64 {
         (2.0 - z * z) * density(z)
+    }
+    fn value_and_slope(&self, z: f64) -> (f64, f64) {
+        let cdf = cdf(z);
+        (z * cdf, cdf + z * density(z))
     }
     fn jet(&self, z: f64) -> (f64, f64, f64) {
         let (cdf, density) = (cdf(z), density(z));

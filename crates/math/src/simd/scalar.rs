@@ -178,3 +178,28 @@ pub fn asin(x: f64) -> f64 {
     let y = if small { y } else { std::f64::consts::FRAC_PI_2 - (2.0 * y - HALF_PI_LOW) };
     y.copysign(x)
 }
+
+/// arcsin x within 2 ulp for |x| ≤ 5/9: x + x³ P(x²) with a Chebyshev fit, no root and no division.
+///
+/// The correlations of fields of variance up to 5/4 lie in this range; it costs a quarter of [`asin`].
+#[inline(always)]
+pub fn asin_near(x: f64) -> f64 {
+    let z = x * x;
+    x + x
+        * (z * polynomial!(
+            z;
+            0.16666666666666694393,
+            0.074999999999696616971,
+            0.044642857197671130074,
+            0.030381940567704929201,
+            0.022372300949218107854,
+            0.017349690697275055856,
+            0.01400732255503672022,
+            0.011161733099273077333,
+            0.012184168212255246083,
+            -0.0017535137590047211434,
+            0.035129359996727703743,
+            -0.039916722759543525887,
+            0.044282705028530946883,
+        ))
+}

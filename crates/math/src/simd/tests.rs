@@ -64,6 +64,14 @@ fn asin_is_within_2_ulp() {
 }
 
 #[test]
+fn asin_near_is_within_2_ulp_up_to_five_ninths() {
+    let near = |x: &[f64], y: &mut [f64]| x.iter().zip(y).for_each(|(&x, y)| *y = scalar::asin_near(x));
+    let end = 5.0 / 9.0;
+    assert_within("asin", 2.0, &grid(-end, end, 1_000_000), near, libm::asin);
+    assert_within("asin", 0.0, &[0.0, -0.0, f64::NAN], near, libm::asin);
+}
+
+#[test]
 fn erf_is_within_3_ulp() {
     assert_within("erf", 3.0, &grid(-7.0, 7.0, 1_000_000), erf, libm::erf);
     assert_within("erf", 3.0, &grid(0.0, 1e-8, 1000), erf, libm::erf);

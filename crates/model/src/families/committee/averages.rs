@@ -77,18 +77,12 @@ impl Route {
     }
 }
 
-/// c_i = w a_i.
-fn gains(rule: &CommitteeRule, scalars: &[f64]) -> Vec<f64> {
-    let weight = rule.loss.prefactor.weight();
-    rule.loss.student.output_weights(scalars).iter().map(|a| weight * a).collect()
-}
-
 pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Averages) {
-    let residual = rule.residual_weights(law.scalars);
-    let gain = gains(rule, law.scalars);
+    let factors = rule.output_factors(law.scalars);
+    let (residual, gain) = (&factors.residual, &factors.gain);
     let variance = law.label_noise * law.label_noise;
     if let Route::Erf(scales) = &rule.route {
-        let erf = ErfCommittee { scales, residual: &residual, gain: &gain, noise: variance };
+        let erf = ErfCommittee { scales, residual, gain, noise: variance };
         erf.fill(law.covariance, needed, out);
         for (j, slope) in out.scalars.iter_mut().enumerate() {
             *slope = -rule.loss.prefactor.weight() * erf.error_times_unit(law.covariance, j);
@@ -155,9 +149,10 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
 }
 
 pub(super) fn risk(rule: &CommitteeRule, law: &Law) -> f64 {
-    let residual = rule.residual_weights(law.scalars);
+    let factors = rule.output_factors(law.scalars);
+    let residual = &factors.residual;
     let squared = if let Route::Erf(scales) = &rule.route {
-        ErfCommittee { scales, residual: &residual, gain: &[], noise: 0.0 }.squared_error(law.covariance)
+        ErfCommittee { scales, residual, gain: &[], noise: 0.0 }.squared_error(law.covariance)
     } else {
         let known = Pairs::new(rule, law.covariance);
         let entries = (0..residual.len()).flat_map(|k| (0..=k).map(move |l| (k, l)));

@@ -10,12 +10,13 @@
 //!   E[g'_i g'_j g_k g_l] = h_ij (2/π) asin( D_kl / √((1+D_kk)(1+D_ll)) ),   D = C − Bᵀ S⁻¹ B,
 //!   S = [[1+C_ii, C_ij], [C_ij, 1+C_jj]],   B = rows i and j of C,
 //!
-//! and N_ij needs one matrix D, P inverse roots and P(P+1)/2 arcsines per pair (i, j), all of them in one batch.
+//! and N_ij needs one matrix D, P inverse roots and P(P+1)/2 arcsines per pair (i, j): the inner loop, in `angles`.
 //! erf(κ z) is g(√2 κ z): fields are scaled first.
 
+use super::angles;
 use crate::rule::{Averages, Needed};
+use didact_math::dispatch;
 use didact_math::linalg::Mat;
-use didact_math::simd;
 use std::f64::consts::FRAC_2_PI;
 
 /// Constants of one evaluation. Fields: trained first.
@@ -57,41 +58,20 @@ impl ErfCommittee<'_> {
     /// Fills A and, if needed, N. Allocates nothing once `out.scratch` has grown.
     pub(super) fn fill(&self, covariance: &Mat, needed: Needed, out: &mut Averages) {
         let (p, k) = (self.scales.len(), self.gain.len());
-        let pairs = k * (k + 1) / 2;
-        let angles = if needed == Needed::DriftAndNoise { pairs * p * (p + 1) / 2 } else { 0 };
+        let pairs = if needed == Needed::DriftAndNoise { k * (k + 1) / 2 } else { 0 };
         let mut scratch = std::mem::take(&mut out.scratch);
-        scratch.resize(p * p + k * p + 3 * p + 2 * angles, 0.0);
+        scratch.resize(p * p + k * p + pairs + angles::room(p), 0.0);
         let (c, rest) = scratch.split_at_mut(p * p);
         let (h, rest) = rest.split_at_mut(k * p);
-        let (work, rest) = rest.split_at_mut(3 * p);
-        let (arguments, weights) = rest.split_at_mut(angles);
-        for i in 0..p {
-            for (j, x) in covariance.row(i).iter().enumerate() {
-                c[i * p + j] = self.scales[i] * self.scales[j] * x;
-            }
-        }
-        for i in 0..k {
-            for j in 0..p {
-                let determinant = (1.0 + c[i * p + i]) * (1.0 + c[j * p + j]) - c[i * p + j] * c[i * p + j];
-                h[i * p + j] = FRAC_2_PI / determinant.sqrt();
-            }
-        }
+        let (sums, room) = rest.split_at_mut(pairs);
+        scale(covariance.as_slice(), self.scales, c);
+        slope_products(c, p, h);
         self.drift(c, h, &mut out.drift);
         if needed == Needed::DriftAndNoise {
-            let mut at = 0;
-            for i in 0..k {
-                for j in 0..=i {
-                    let end = at + p * (p + 1) / 2;
-                    self.pair_arguments(c, (i, j), work, &mut arguments[at..end], &mut weights[at..end]);
-                    at = end;
-                }
-            }
-            simd::asin_in_place(arguments);
-            let count = p * (p + 1) / 2;
-            let sums = arguments.chunks_exact(count).zip(weights.chunks_exact(count));
+            angles::weighted_angles(c, self.residual, room, sums);
             let pairs = (0..k).flat_map(|i| (0..=i).map(move |j| (i, j)));
-            for ((i, j), (angles, weights)) in pairs.zip(sums) {
-                let squared = FRAC_2_PI * didact_math::linalg::dot(angles, weights) + self.noise;
+            for ((i, j), sum) in pairs.zip(sums) {
+                let squared = FRAC_2_PI * *sum + self.noise;
                 let scale = self.gain[i] * self.gain[j] * self.scales[i] * self.scales[j];
                 out.noise[(i, j)] = scale * h[i * p + j] * squared;
                 out.noise[(j, i)] = out.noise[(i, j)];
@@ -104,51 +84,42 @@ impl ErfCommittee<'_> {
     /// A_ik = −gain_i ( v_k E[g'_i g'_k] + δ_ik Σ_m v_m E[g''_i g_m] ).
     fn drift(&self, c: &[f64], h: &[f64], out: &mut Mat) {
         let p = self.scales.len();
-        for i in 0..self.gain.len() {
-            let mut diagonal = 0.0;
-            for k in 0..p {
-                let hik = h[i * p + k];
-                out[(i, k)] = -self.gain[i] * self.residual[k] * self.scales[i] * self.scales[k] * hik;
-                diagonal += self.residual[k] * hik * c[i * p + k];
+        for (i, (c, h)) in c.chunks_exact(p).zip(h.chunks_exact(p)).enumerate() {
+            let gain = self.gain[i] * self.scales[i];
+            let mut bend = 0.0;
+            for (k, out) in out.row_mut(i).iter_mut().enumerate() {
+                *out = -gain * self.residual[k] * self.scales[k] * h[k];
+                bend += self.residual[k] * h[k] * c[k];
             }
-            let curvature = -self.scales[i] * self.scales[i] * diagonal / (1.0 + c[i * p + i]);
-            out[(i, i)] -= self.gain[i] * curvature;
+            out[(i, i)] += gain * self.scales[i] * bend / (1.0 + c[i]);
         }
     }
+}
 
-    /// Arguments D_kl/√((1+D_kk)(1+D_ll)) of the pair (i, j), l ≤ k, and their weights v_k v_l (twice off the diagonal).
-    fn pair_arguments(
-        &self,
-        c: &[f64],
-        (i, j): (usize, usize),
-        work: &mut [f64],
-        arguments: &mut [f64],
-        weights: &mut [f64],
-    ) {
-        let p = self.scales.len();
-        let (first, second) = (&c[i * p..(i + 1) * p], &c[j * p..(j + 1) * p]);
-        let (sii, sjj, sij) = (1.0 + first[i], 1.0 + second[j], first[j]);
-        let inverse = 1.0 / (sii * sjj - sij * sij);
-        let (alpha, rest) = work.split_at_mut(p);
-        let (beta, root) = rest.split_at_mut(p);
-        for k in 0..p {
-            alpha[k] = inverse * (sjj * first[k] - sij * second[k]);
-            beta[k] = inverse * (sii * second[k] - sij * first[k]);
-            let own = c[k * p + k] - alpha[k] * first[k] - beta[k] * second[k];
-            root[k] = 1.0 / (1.0 + own).sqrt();
-        }
-        let mut at = 0;
-        for k in 0..p {
-            let (a, b, r, v) = (alpha[k], beta[k], root[k], self.residual[k]);
-            let row = &c[k * p..k * p + k + 1];
-            let end = at + k + 1;
-            let (arguments, weights) = (&mut arguments[at..end], &mut weights[at..end]);
-            for l in 0..=k {
-                arguments[l] = (row[l] - a * first[l] - b * second[l]) * r * root[l];
-                weights[l] = 2.0 * v * self.residual[l];
+dispatch! {
+    /// The covariance of the scaled fields.
+    fn scale(covariance: &[f64], scales: &[f64], c: &mut [f64]) {
+        let p = scales.len();
+        for ((row, out), a) in covariance.chunks_exact(p).zip(c.chunks_exact_mut(p)).zip(scales) {
+            for ((out, x), b) in out.iter_mut().zip(row).zip(scales) {
+                *out = a * b * x;
             }
-            weights[k] *= 0.5;
-            at = end;
+        }
+    }
+}
+
+dispatch! {
+    /// h_ik = E[g'_i g'_k] for the first rows of C, as many as `h` has.
+    fn slope_products(c: &[f64], p: usize, h: &mut [f64]) {
+        for (i, (row, h)) in c.chunks_exact(p).zip(h.chunks_exact_mut(p)).enumerate() {
+            let own = 1.0 + row[i];
+            // The diagonal of C first: a strided load inside the loop would keep it from using vectors.
+            for (k, h) in h.iter_mut().enumerate() {
+                *h = 1.0 + c[k * (p + 1)];
+            }
+            for (h, x) in h.iter_mut().zip(row) {
+                *h = FRAC_2_PI / (own * *h - x * x).sqrt();
+            }
         }
     }
 }

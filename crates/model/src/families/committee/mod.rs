@@ -5,6 +5,7 @@
 //! Saad & Solla, Phys. Rev. E 52, 4225 (1995); with correlated inputs Yoshida & Okada (2019) and
 //! Worschech & Rosenow (2024). Learning-rate and time conventions: `docs/conventions.md`.
 
+mod angles;
 mod averages;
 mod conditional;
 mod erf;
@@ -18,6 +19,7 @@ use averages::Route;
 use didact_math::activation::{self, Activation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Output weights of student and teacher.
@@ -224,19 +226,46 @@ impl Teacher for Labels {
 struct CommitteeRule {
     loss: SquareLoss<Hidden, Labels>,
     route: Route,
+    /// At the starting output weights: computed once, since they are asked for at every right-hand side of an ODE.
+    fixed: OutputFactors,
+}
+
+/// How the output weights enter the averages.
+#[derive(Debug, Clone)]
+struct OutputFactors {
+    /// v_k, coefficient of unit k in y − f.
+    residual: Vec<f64>,
+    /// c_i = w a_i.
+    gain: Vec<f64>,
+}
+
+impl OutputFactors {
+    fn new(loss: &SquareLoss<Hidden, Labels>, scalars: &[f64]) -> Self {
+        let (own, weight) = (loss.student.output_weights(scalars), loss.prefactor.weight());
+        Self {
+            residual: own.iter().map(|a| -a).chain(loss.teacher.weights.iter().copied()).collect(),
+            gain: own.iter().map(|a| weight * a).collect(),
+        }
+    }
 }
 
 impl CommitteeRule {
     fn new(student: Hidden, teacher: Labels, prefactor: Prefactor) -> Self {
         let route =
             Route::of(&student.activation, &teacher.activation, student.weights.len(), teacher.weights.len());
-        Self { loss: SquareLoss { student, teacher, prefactor }, route }
+        let start = student.weights.clone();
+        let loss = SquareLoss { student, teacher, prefactor };
+        let fixed = OutputFactors::new(&loss, &start);
+        Self { loss, route, fixed }
     }
 
-    /// v_k, the coefficient of unit k in y − f: −a_i for the student, v_n for the teacher.
-    fn residual_weights(&self, scalars: &[f64]) -> Vec<f64> {
-        let student = self.loss.student.output_weights(scalars).iter().map(|a| -a);
-        student.chain(self.loss.teacher.weights.iter().copied()).collect()
+    /// v_k, the coefficient of unit k in y − f: −a_i for the student, v_n for the teacher; and c_i = w a_i.
+    fn output_factors(&self, scalars: &[f64]) -> Cow<'_, OutputFactors> {
+        if self.loss.student.trained {
+            Cow::Owned(OutputFactors::new(&self.loss, scalars))
+        } else {
+            Cow::Borrowed(&self.fixed)
+        }
     }
 
     fn activation(&self, row: usize) -> &Arc<dyn Activation> {
