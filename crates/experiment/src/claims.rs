@@ -115,7 +115,7 @@ fn order(key: &str, rising: bool, measure: &Measured, points: &[&Point]) -> Resu
 }
 
 /// A number with as many digits as a reader can use.
-fn digits(value: f64) -> String {
+pub fn digits(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude != 0.0 && !(1e-3..1e6).contains(&magnitude) {
         format!("{value:.4e}")

@@ -1,6 +1,6 @@
 //! Running an experiment: jobs in parallel, results kept one by one, the folder renamed when whole.
 
-use crate::claims::{self, Judged, Verdict};
+use crate::claims::{self, Judged, Verdict, digits};
 use crate::draw::Drawable;
 use crate::measure::{self, Measured};
 use crate::plan::Experiment;
@@ -75,7 +75,7 @@ impl Experiment {
                 .hint("choose another folder with --out")
         };
         std::fs::create_dir_all(&partial).map_err(unwritable)?;
-        let description = toml::to_string_pretty(&self.resolved).expect("a description is plain data");
+        let description = toml::to_string(&self.resolved).expect("a description is plain data");
         write_atomically(&partial.join("description.toml"), description.as_bytes()).map_err(unwritable)?;
         let (results, failures) = self.run_jobs(&partial, monitor)?;
         if self.jobs.len() == failures.len() && !failures.is_empty() {
@@ -212,8 +212,8 @@ impl Experiment {
 
     fn measure_rows(&self, measured: &Measured) -> Vec<(String, String)> {
         let text = |value: &Result<measure::Estimate, String>| match value {
-            Ok(e) if e.error > 0.0 => format!("{} ± {}", e.value, e.error),
-            Ok(e) => e.value.to_string(),
+            Ok(e) if e.error > 0.0 => format!("{} ± {}", digits(e.value), digits(e.error)),
+            Ok(e) => digits(e.value),
             Err(why) => why.clone(),
         };
         if measured.global || self.points.len() == 1 {

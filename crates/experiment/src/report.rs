@@ -30,7 +30,7 @@ pub struct Report<'a> {
 const STYLE: &str = "body{font:16px/1.5 Georgia,serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}\
 h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.2rem;border-bottom:1px solid #ccc}\
 table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.35rem .6rem;border-bottom:1px solid #ddd;vertical-align:top}\
-pre{background:#f6f6f4;padding:1rem;overflow:auto;font-size:.85rem}figure{margin:1.5rem 0}figcaption{color:#555}\
+pre{background:#f6f6f4;padding:1rem;overflow:auto;font-size:.85rem}figure{margin:1.5rem 0}\
 .holds{color:#00664b}.fails{color:#b00020;font-weight:bold}.differs-from-print{color:#8a5a00}.small{color:#666;font-size:.9rem}";
 
 /// Text that is safe inside HTML.
@@ -49,8 +49,7 @@ impl Report<'_> {
         for (index, (name, figure)) in self.figures.iter().enumerate() {
             let div = interactive::div(figure, &format!("figure-{index}"))
                 .map_err(|e| format!("figure `{name}`: {e}"))?;
-            let caption = figure.caption.as_deref().unwrap_or_default();
-            body += &format!("<figure>\n{div}\n<figcaption>{}</figcaption></figure>\n", escape(caption));
+            body += &format!("<figure>\n{div}\n</figure>\n");
         }
         body += &table("Measures", self.measures);
         if !self.failures.is_empty() {
