@@ -3,7 +3,7 @@
 use crate::description::{ScanSpec, Values};
 use crate::points::{self, Point};
 use crate::source::{Diagnostic, Source, nearest};
-use didact_model::families::Model;
+use didact_model::Model;
 use didact_model::quantity::{Answer, Quantity};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

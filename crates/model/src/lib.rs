@@ -23,6 +23,7 @@ pub mod trajectory;
 pub use clock::Clock;
 pub use constraint::Constraint;
 pub use engine::{Engine, EngineError, Monitor, Unwatched};
+pub use families::Model;
 pub use overlaps::Overlaps;
 pub use problem::{Problem, Training};
 pub use record::{Event, Record};

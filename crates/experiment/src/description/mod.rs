@@ -13,7 +13,7 @@ pub use training::{
 };
 
 use didact_model::Clock;
-use didact_model::families::Model;
+use didact_model::Model;
 use didact_model::record::Crossing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
