@@ -251,7 +251,7 @@ fn parse_formula(
     let mut inputs = Vec::new();
     for name in expression.variables() {
         let unknown = || {
-            let also: String = own.iter().map(|o| format!(", {}", o.name())).collect();
+            let also = own.iter().fold(String::new(), |list, o| list + ", " + &o.name());
             ObservableError::Unknown { name: name.clone(), also }
         };
         let mut found = parse_name(name, problem.rule.shape(), own).ok_or_else(unknown)??;
@@ -264,6 +264,9 @@ fn parse_formula(
 }
 
 type Found = Result<Vec<Arc<dyn Observable>>, ObservableError>;
+
+/// Makes an observable from a power of λ and two indices.
+type Make = fn(i32, usize, usize) -> Arc<dyn Observable>;
 
 /// `None` when the text is not of the form `name` or `name[indices]` of a known name.
 fn parse_name(text: &str, shape: Shape, own: &[Arc<dyn Observable>]) -> Option<Found> {
@@ -278,7 +281,6 @@ fn parse_name(text: &str, shape: Shape, own: &[Arc<dyn Observable>]) -> Option<F
         None => (text, None),
     };
     let (k, f, s) = (shape.trained, shape.frozen, shape.scalars);
-    type Make = fn(i32, usize, usize) -> Arc<dyn Observable>;
     let overlap = |sector: Sector| -> Make {
         match sector {
             Sector::Student => |order, i, j| Arc::new(Overlap { sector: Sector::Student, order, i, j }),

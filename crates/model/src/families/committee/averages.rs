@@ -111,7 +111,7 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
     if needed == Needed::DriftAndNoise && matches!(rule.route, Route::Smooth) {
         let units: Vec<&dyn Activation> =
             (0..shape.rows()).map(|row| rule.activation(row).as_ref()).collect();
-        let moments = conditional::squared_errors(&units, &residual, shape.trained, law.covariance);
+        let moments = conditional::squared_errors(&units, residual, shape.trained, law.covariance);
         for i in 0..shape.trained {
             for j in 0..shape.trained {
                 let scale = gain[i] * gain[j];
