@@ -1,6 +1,6 @@
 //! W1 and W2: a K = M = 4 erf committee, eta = 0.5, as ODE, in d = 1000 dimensions, and as overlaps alone.
 
-use crate::harness::{best_of_3, report};
+use crate::harness::{Times, best_of_3, report};
 use crate::portable;
 use didact_math::linalg::{Mat, cholesky_psd, dot};
 use didact_math::ode::{Method, Options, Saving};
@@ -63,7 +63,7 @@ pub(crate) fn ode() {
     let observables: Vec<Arc<dyn Observable>> =
         names.iter().flat_map(|n| observable::parse(n, &problem).expect("observables")).collect();
     let record = Record::new((1..=200).map(|i| 5.0 * f64::from(i)).collect(), observables);
-    let (seconds, run) = best_of_3(|| engine.run(&problem, &record, &Unwatched).expect("a solution"));
+    let (times, run) = best_of_3(|| engine.run(&problem, &record, &Unwatched).expect("a solution"));
     let loss = |row: &Vec<f64>| {
         let q = Mat::from_fn(4, 4, |i, j| row[16 + 4 * i + j]);
         let r = Mat::from_fn(4, 4, |i, j| row[4 * i + j]);
@@ -84,7 +84,7 @@ pub(crate) fn ode() {
     report(
         "W1",
         "didact ode (DOP853)",
-        seconds,
+        times,
         &work,
         json!({"sum": sum, "eps_50": at50, "eps_250": at250}),
         ok,
@@ -138,15 +138,15 @@ fn curve(problem: &Problem, mut chain: impl Chain) -> Vec<f64> {
     records.iter().map(|o| Loss.measure(&Snapshot::new(o, problem))).collect()
 }
 
-fn report_curve(peer: &str, seconds: f64, work: &serde_json::Value, errors: &[f64]) {
+fn report_curve(peer: &str, times: Times, work: &serde_json::Value, errors: &[f64]) {
     let mean = |from: usize, to: usize| errors[from..=to].iter().sum::<f64>() / (to - from + 1) as f64;
     let (plateau, whole, last) = (mean(20, 50), mean(1, 100), errors[100]);
     let ok = (plateau - 0.05720).abs() < 0.0019
         && (whole - 0.06194).abs() < 0.0016
         && (last - 0.0556).abs() < 0.0070;
     let result = json!({"mean_20_50": plateau, "mean_1_100": whole, "eps_100": last,
-                        "us_per_step": seconds / STEPS as f64 * 1e6});
-    report("W2", peer, seconds, work, result, ok);
+                        "us_per_step": times.wall / STEPS as f64 * 1e6});
+    report("W2", peer, times, work, result, ok);
 }
 
 /// W2: N = 1000, batch 1, inputs drawn inside the timed region.
@@ -154,12 +154,12 @@ pub(crate) fn direct() {
     let problem = problem(Some(DIMENSION as u64));
     let weights = dense_weights(DIMENSION);
     let seat = Seat { seed: 1, replica: 0, stage: 0 };
-    let (seconds, errors) = best_of_3(|| {
+    let (times, errors) = best_of_3(|| {
         let chain = DirectChain::from_weights(&problem, weights.clone(), vec![], seat).expect("a chain");
         curve(&problem, chain)
     });
     let work = json!({"N": DIMENSION, "steps": STEPS, "threads": 1, "precision": "f64"});
-    report_curve("didact direct", seconds, &work, &errors);
+    report_curve("didact direct", times, &work, &errors);
 }
 
 /// W2 by its overlaps alone: the same law, other work.
@@ -174,11 +174,11 @@ pub(crate) fn reduced() {
     }) else {
         return;
     };
-    let (seconds, errors) = best_of_3(|| {
+    let (times, errors) = best_of_3(|| {
         let chain =
             ReducedChain::new(&problem, &start, Seat { seed: 1, replica: 0, stage: 0 }).expect("a chain");
         curve(&problem, chain)
     });
     let work = json!({"N": DIMENSION, "steps": STEPS, "threads": 1, "precision": "f64", "note": "same law, other work"});
-    report_curve("didact reduced", seconds, &work, &errors);
+    report_curve("didact reduced", times, &work, &errors);
 }

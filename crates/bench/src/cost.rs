@@ -44,7 +44,7 @@ pub(crate) fn reduced_steps() {
                 replica: 0,
             };
             let start = problem.start.draw(&setting).expect("a start");
-            let (seconds, _) = best_of_3(|| {
+            let (times, _) = best_of_3(|| {
                 let mut chain = ReducedChain::new(&problem, &start, Seat { seed: 3, replica: 0, stage: 0 })
                     .expect("a chain");
                 for _ in 0..STEPS {
@@ -52,7 +52,7 @@ pub(crate) fn reduced_steps() {
                 }
                 chain.overlaps()
             });
-            micros.push(seconds / STEPS as f64 * 1e6);
+            micros.push(times.wall / STEPS as f64 * 1e6);
         }
         let line = json!({"cost": "reduced step", "K": units, "M": units, "us_at_d_1e3": micros[0],
                           "us_at_d_1e9": micros[1], "ratio": micros[1] / micros[0]});
@@ -70,22 +70,22 @@ pub(crate) fn parts() {
         let law = Law { covariance: &covariance, scalars: &[], label_noise: 0.0 };
         let mut out = Averages::new(rule.shape());
         let calls = 8000 / (units * units);
-        let (seconds, ()) = best_of(100, || {
+        let (times, ()) = best_of(100, || {
             for _ in 0..calls {
                 rule.averages(black_box(&law), Needed::DriftAndNoise, &mut out);
             }
         });
         println!(
             "{}",
-            json!({"cost": "erf averages", "K": units, "M": units, "ns": seconds / calls as f64 * 1e9})
+            json!({"cost": "erf averages", "K": units, "M": units, "ns": times.wall / calls as f64 * 1e9})
         );
     }
     let mut buffer = vec![0.0; 1000];
-    let (seconds, ()) = best_of(100, || {
+    let (times, ()) = best_of(100, || {
         for step in 0..500 {
             Stream::at(Address { seed: 1, replica: 0, step, lane: 0 }).fill_normal(&mut buffer);
         }
         black_box(&buffer);
     });
-    println!("{}", json!({"cost": "normal (f64)", "ns": seconds / 5e5 * 1e9}));
+    println!("{}", json!({"cost": "normal (f64)", "ns": times.wall / 5e5 * 1e9}));
 }

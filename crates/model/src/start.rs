@@ -232,7 +232,9 @@ fn shape_rows(law: RowLaw, shape: Shape, factors: &mut [Mat]) {
         factors.iter().map(|y| didact_math::linalg::dot(y.row(i), y.row(j))).sum()
     };
     let scale = |factors: &mut [Mat], i: usize, by: f64| {
-        factors.iter_mut().for_each(|y| y.row_mut(i).iter_mut().for_each(|v| *v *= by));
+        for y in factors.iter_mut() {
+            y.row_mut(i).iter_mut().for_each(|v| *v *= by);
+        }
     };
     match law {
         RowLaw::Gaussian { deviation } => (0..k).for_each(|i| scale(factors, i, deviation)),

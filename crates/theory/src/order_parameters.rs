@@ -157,7 +157,7 @@ impl OrderParameterOde {
         let first = |index: usize| solution.occurrences.iter().find(|o| o.event == index).map(|o| o.time);
         let mut note = format!("replica {replica}: {}", solution.report);
         if error > 0.0 {
-            note += &format!("; Gaussian averages by quadrature, estimated error {error:.1e}");
+            note = format!("{note}; Gaussian averages by quadrature, estimated error {error:.1e}");
         }
         let run = Replica {
             rows: solution.states.iter().map(measure).collect(),
@@ -218,7 +218,7 @@ impl Layout {
         for i in 0..k {
             let width = self.shape.frozen;
             part[at..at + width].copy_from_slice(&g.row(i)[k..]);
-            part[at + width..at + width + i + 1].copy_from_slice(&g.row(i)[..=i]);
+            part[at + width..=at + width + i].copy_from_slice(&g.row(i)[..=i]);
             at += width + i + 1;
         }
     }
@@ -229,7 +229,7 @@ impl Layout {
         let mut at = 0;
         for i in 0..k {
             g.row_mut(i)[k..].copy_from_slice(&part[at..at + f]);
-            g.row_mut(i)[..=i].copy_from_slice(&part[at + f..at + f + i + 1]);
+            g.row_mut(i)[..=i].copy_from_slice(&part[at + f..=at + f + i]);
             for n in 0..f {
                 g[(k + n, i)] = part[at + n];
             }
