@@ -53,7 +53,7 @@ fn processor_seconds() -> Option<f64> {
     let mut time = Time { seconds: 0, nanoseconds: 0 };
     // SAFETY: POSIX function of the C library that std links; `Time` is its `timespec` on 64-bit Linux.
     let status = unsafe { clock_gettime(PROCESS_CPU_TIME, &raw mut time) };
-    (status == 0).then(|| time.seconds as f64 + 1e-9 * time.nanoseconds as f64)
+    (status == 0).then_some(time.seconds as f64 + 1e-9 * time.nanoseconds as f64)
 }
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
