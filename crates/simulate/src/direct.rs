@@ -214,7 +214,9 @@ impl DirectChain {
         let (b, s) = (self.batch, self.step_size);
         if self.label_noise > 0.0 {
             let drawn = &self.noise.labels()[first..];
-            self.labels.iter_mut().zip(drawn).for_each(|(l, z)| *l = self.label_noise * z);
+            for (l, z) in self.labels.iter_mut().zip(drawn) {
+                *l = self.label_noise * z;
+            }
         }
         if b == 1 {
             let sample = Sample { fields: &self.fields, scalars: &self.scalars, noise: self.labels[0] };
@@ -242,7 +244,9 @@ impl DirectChain {
         let tangent = sphere == Some(Retraction::Tangent);
         let mut scale = vec![1.0 - self.step_size * weight_decay; k];
         if tangent {
-            scale.iter_mut().enumerate().for_each(|(i, s)| *s -= product(i, i) / self.lengths[i]);
+            for (i, s) in scale.iter_mut().enumerate() {
+                *s -= product(i, i) / self.lengths[i];
+            }
         }
         let back = self
             .off_frozen
@@ -295,7 +299,9 @@ impl DirectChain {
         for i in 0..self.shape.trained {
             let row = self.weights.row_mut(i);
             let scale = (self.lengths[i] / kernels::dot(row, row)).sqrt();
-            row.iter_mut().for_each(|w| *w *= scale);
+            for w in row {
+                *w *= scale;
+            }
         }
     }
 }
