@@ -19,11 +19,11 @@ pub struct HermiteSeries {
     curvature: Vec<f64>,
 }
 
-/// A series of tanh has 160 terms at r = 1 and 450 at r = 3; quadrature is cheaper than one much longer.
-const MOST_TERMS: usize = 600;
+/// A series of tanh has some 200 terms at r = 1 and 580 at r = 3; quadrature is cheaper than one much longer.
+const MOST_TERMS: usize = 700;
 /// Terms whose squares stay below this fraction of E[σ′²], four in a row (parity makes every other one vanish). The
-/// rest of the sum is then a few of them.
-const SMALL_TERM: f64 = 1e-15;
+/// rest of the sum is then a few of them, also against a partner whose terms fall much more slowly.
+const SMALL_TERM: f64 = 1e-17;
 /// What Parseval's sum may lack: rounding of the sum is 1e-15, so this only catches series with gaps.
 const PARSEVAL: f64 = 1e-12;
 /// Powers of ρ below this leave no trace in a sum whose coefficients fall as well.
@@ -32,7 +32,7 @@ const SMALL_POWER: f64 = 1e-18;
 const SMALL_VARIANCE: f64 = 1e-2;
 
 impl HermiteSeries {
-    /// The series of σ(√r z); `None` when σ has kinks or the series does not end within 600 terms.
+    /// The series of σ(√r z); `None` when σ has kinks or the series does not end within 700 terms.
     ///
     /// Its length is set by Parseval's identity Σ c′_k² = E[σ′²] and the decay of c′. The averages are trapezoidal sums
     /// over |z| ≤ 13 that resolve σ.

@@ -21,10 +21,14 @@ const ZERO_PIVOT: f64 = 1e-13;
 ///
 /// A zero pivot gives a zero column: row i then lies in the span of the rows before it, up to rounding. So a Gram
 /// matrix of dependent rows has a factor, and `L z` with z ~ N(0, 1) has covariance A whatever the rank.
+///
+/// Row i is Σ_j w_j (row j) plus something new; the rounding of what is new is of order ε (√A_ii + Σ_j |w_j| √A_jj)²,
+/// large when the earlier rows are nearly dependent. Pivots and negative directions below that are no information.
 pub fn cholesky_psd(a: &Mat) -> Result<Mat, NotPositive> {
     let n = a.rows();
     assert_eq!(n, a.cols(), "square");
     let mut l = Mat::zeros(n, n);
+    let mut weights = vec![0.0; n];
     for i in 0..n {
         for j in 0..i {
             let pivot = l[(j, j)];
@@ -41,12 +45,30 @@ pub fn cholesky_psd(a: &Mat) -> Result<Mat, NotPositive> {
                 (a[(i, j)] - dot(&l.row(i)[..j], &l.row(j)[..j])).powi(2) / a[(j, j)].max(f64::MIN_POSITIVE)
             })
             .fold(0.0, f64::max);
-        if !pivot.is_finite() || pivot < -1e-10 * scale.abs() || lost > 1e-10 * scale.abs() {
+        let rounding = rounding(a, &l, i, &mut weights);
+        let refused = rounding.max(1e-10 * scale.abs());
+        if !pivot.is_finite() || pivot < -refused || lost > refused {
             return Err(NotPositive { index: i, pivot: pivot.min(-lost), scale });
         }
-        l[(i, i)] = if pivot > ZERO_PIVOT * scale { pivot.sqrt() } else { 0.0 };
+        if pivot > rounding.max(ZERO_PIVOT * scale) {
+            l[(i, i)] = pivot.sqrt();
+        }
     }
     Ok(l)
+}
+
+/// Size of the rounding in pivot i: the weights w solve w L = (row i of L) on the rows with a pivot.
+fn rounding(a: &Mat, l: &Mat, i: usize, weights: &mut [f64]) -> f64 {
+    let mut length = a[(i, i)].max(0.0).sqrt();
+    for j in (0..i).rev() {
+        weights[j] = 0.0;
+        if l[(j, j)] > 0.0 {
+            let later: f64 = (j + 1..i).map(|m| weights[m] * l[(m, j)]).sum();
+            weights[j] = (l[(i, j)] - later) / l[(j, j)];
+            length += weights[j].abs() * a[(j, j)].sqrt();
+        }
+    }
+    8.0 * f64::EPSILON * length * length
 }
 
 /// True for a symmetric matrix (to rounding) without negative directions.
