@@ -85,3 +85,41 @@ fn compute_prints_json_and_lists_name_everything() {
     let cited = didact().arg("cite").arg(root().join("examples/sweep.toml")).output().unwrap();
     assert!(String::from_utf8_lossy(&cited.stdout).contains("Saad"));
 }
+
+#[test]
+fn a_failed_point_of_a_sweep_is_recorded_and_not_fatal() {
+    let out = temporary("failed-point");
+    std::fs::create_dir_all(&out).unwrap();
+    // Three rows cannot have these overlaps in eigenspaces of two dimensions: `direct` finds out when it builds weights.
+    let text = r#"
+        title = "One point fails"
+        model = { family = "committee", students = 2, teachers = 1, activation = "erf(z/sqrt2)" }
+        data = { dimension = 8, spectrum = { kind = "explicit", eigenvalues = [1.0], weights = [1.0] } }
+        training = { learning-rate = 0.5 }
+        start = { q = [[1.0, 0.0], [0.0, 1.0]] }
+        record = { times = [0, 1] }
+        run = [{ name = "sgd", engine = "direct" }]
+        [sweep]
+        "data.spectrum.eigenvalues" = [[1.0], [1.0, 2.0, 3.0, 4.0]]
+        "data.spectrum.weights" = [[1.0], [0.25, 0.25, 0.25, 0.25]]
+    "#;
+    let file = out.join("failing.toml");
+    std::fs::write(&file, text).unwrap();
+    // Mixed lengths are refused before anything runs.
+    let run = didact().arg("run").arg(&file).arg("--out").arg(&out).output().unwrap();
+    assert_eq!(run.status.code(), Some(2));
+
+    let text = text.split("[sweep]").next().unwrap().to_string()
+        + "[sweep]\n\"data.spectrum\" = [{ kind = \"isotropic\" }, { kind = \"power-law\", levels = 4, beta = 1.0 }]\n";
+    std::fs::write(&file, text).unwrap();
+    let run = didact().arg("run").arg(&file).arg("--json").arg("--out").arg(&out).output().unwrap();
+    let answer: serde_json::Value = serde_json::from_slice(&run.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&run.stderr)));
+    let failures = answer["failures"].as_array().unwrap();
+    assert_eq!(failures.len(), 1, "{answer}");
+    assert!(
+        failures[0].as_str().unwrap().contains("rank 3, but its eigenspace has 2 dimensions"),
+        "{answer}"
+    );
+    std::fs::remove_dir_all(out).unwrap();
+}

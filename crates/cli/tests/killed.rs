@@ -90,3 +90,27 @@ fn a_killed_run_is_resumed_to_the_same_bytes() {
     std::fs::remove_dir_all(disturbed).unwrap();
     std::fs::remove_file(file).unwrap();
 }
+
+#[test]
+#[cfg(unix)]
+fn an_interrupted_run_says_how_to_go_on_and_goes_on() {
+    let out = temporary("interrupted");
+    let file = out.with_extension("toml");
+    let long = DESCRIPTION.replace("dimension = 4000", "dimension = 400000");
+    std::fs::write(&file, long).unwrap();
+    let mut command = didact();
+    command.arg("run").arg(&file).arg("--out").arg(&out).stderr(std::process::Stdio::piped());
+    let child = command.spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(600));
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let message = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(2), "{message}");
+    assert!(message.contains("interrupted") && message.contains("goes on from there"), "{message}");
+    assert!(finished_folders(&out).is_empty());
+    // The theory of all points was done in that time; it is kept.
+    let partial = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
+    assert!(partial.join("description.toml").exists());
+    std::fs::remove_dir_all(out).unwrap();
+    std::fs::remove_file(file).unwrap();
+}

@@ -151,3 +151,59 @@ fn compare(check: &Check, estimate: Estimate, expected: Option<Estimate>) -> (bo
     }
     (holds, text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn claim(check: serde_json::Value, erratum: Option<f64>) -> Claim {
+        let mut value = json!({"says": "x is two", "measure": "x", "check": check});
+        if let Some(printed) = erratum {
+            value["erratum"] = json!({"id": "E1", "printed": printed});
+        }
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn points(values: &[f64]) -> (Vec<Point>, Vec<Measured>) {
+        let point =
+            |(index, _): (usize, &f64)| Point { index, values: [("n".to_string(), json!(index))].into() };
+        let estimates = values.iter().map(|&value| Ok(Estimate { value, error: 0.1 })).collect();
+        let measured = Measured { name: "x".into(), values: estimates, global: false };
+        (values.iter().enumerate().map(point).collect(), vec![measured])
+    }
+
+    fn verdict(check: serde_json::Value, erratum: Option<f64>, values: &[f64]) -> Verdict {
+        let (points, measured) = points(values);
+        judge(&[&claim(check, erratum)], &points, &measured)[0].verdict
+    }
+
+    #[test]
+    fn values_hold_within_their_tolerance_only() {
+        assert_eq!(verdict(json!({"equals": 2, "sigmas": 3}), None, &[2.25]), Verdict::Holds);
+        assert_eq!(verdict(json!({"equals": 2, "sigmas": 2}), None, &[2.25]), Verdict::Fails);
+        assert_eq!(verdict(json!({"equals": 2, "relative": 0.2}), None, &[2.25]), Verdict::Holds);
+        assert_eq!(verdict(json!({"equals": 2, "absolute": 0.2}), None, &[2.25]), Verdict::Fails);
+        assert_eq!(verdict(json!({"at-least": 2, "at-most": 3}), None, &[2.25]), Verdict::Holds);
+        assert_eq!(verdict(json!({"at-most": 3}), None, &[f64::NAN]), Verdict::Fails);
+        assert_eq!(verdict(json!({"at-most": 3}), None, &[1.0, 4.0]), Verdict::Fails, "one point is enough");
+    }
+
+    #[test]
+    fn orders_are_strict() {
+        assert_eq!(verdict(json!({"increases-with": "n"}), None, &[1.0, 2.0, 3.0]), Verdict::Holds);
+        assert_eq!(verdict(json!({"increases-with": "n"}), None, &[1.0, 1.0]), Verdict::Fails);
+        assert_eq!(verdict(json!({"decreases-with": "n"}), None, &[3.0, 2.0]), Verdict::Holds);
+    }
+
+    #[test]
+    fn an_erratum_differs_from_print_and_names_the_number() {
+        let (points, measured) = points(&[2.0]);
+        let check = json!({"equals": 2, "absolute": 0.01});
+        let judged = &judge(&[&claim(check.clone(), Some(1.0))], &points, &measured)[0];
+        assert_eq!(judged.verdict, Verdict::DiffersFromPrint);
+        assert!(judged.evidence.contains("printed 1 (E1)"), "{}", judged.evidence);
+        // What is computed must still be right.
+        assert_eq!(verdict(check, Some(1.0), &[3.0]), Verdict::Fails);
+    }
+}

@@ -44,6 +44,7 @@ impl Drawable<'_> {
             x: spec.x.clone(),
             y: spec.y.clone(),
             layers,
+            insets: spec.insets.clone(),
             annotations: spec.annotations.clone(),
             ..Panel::default()
         })

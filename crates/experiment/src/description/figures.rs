@@ -1,7 +1,7 @@
 //! Figures as text: which columns of which runs, drawn how.
 
 use super::Overrides;
-use didact_figure::{Annotation, Axis, Legend, Width};
+use didact_figure::{Annotation, Axis, Inset, Legend, Width};
 use didact_figure::{Colour, Layer, Marker, Stroke};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,9 @@ pub struct PanelSpec {
     /// Guides, slopes and anything else that is not data of this experiment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<Layer>,
+    /// Small panels inside this one, drawn from data of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub insets: Vec<Inset>,
     /// Words in the panel.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub annotations: Vec<Annotation>,
