@@ -115,7 +115,7 @@ pub fn by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law, needed: Needed,
     out.error = average.error.iter().copied().fold(0.0, f64::max);
 }
 
-/// E[loss] without label noise.
+/// `E[loss]` without label noise.
 pub fn risk_by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law) -> Estimate {
     if !law.covariance.is_finite() {
         return Estimate { value: f64::NAN, error: f64::NAN };

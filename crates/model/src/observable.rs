@@ -58,7 +58,7 @@ pub trait Observable: Send + Sync + Debug {
     fn measure(&self, snapshot: &Snapshot) -> f64;
 }
 
-/// The generalisation error E[loss], label noise excluded.
+/// The generalisation error `E[loss]`, label noise excluded.
 #[derive(Debug, Clone, Copy)]
 pub struct Loss;
 

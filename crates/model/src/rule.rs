@@ -145,7 +145,7 @@ pub trait LocalRule: Send + Sync + Debug {
         Vec::new()
     }
 
-    /// E[loss] over the fields, label noise excluded: the generalisation error.
+    /// `E[loss]` over the fields, label noise excluded: the generalisation error.
     fn risk(&self, law: &Law) -> f64 {
         averages::risk_by_quadrature(self, law).value
     }

@@ -1,6 +1,6 @@
 //! The model families, one file or folder each.
 //!
-//! A family is a struct of parameters that implements [`Family`]; one line of [`families!`] below registers it, and
+//! A family is a struct of parameters that implements [`Family`]; one line of `families!` below registers it, and
 //! descriptions, schema, command line and lists follow.
 
 pub mod committee;
