@@ -76,17 +76,7 @@ impl Table {
     /// Mean over the replicas that reached each time.
     pub fn mean(&self, name: &str) -> Option<Vec<Mean>> {
         let runs = self.runs(name)?;
-        let at = |time: usize| {
-            let values = runs.iter().filter_map(|r| r.get(time).copied());
-            let moments: didact_math::random::statistics::Moments = values.collect();
-            let count = moments.count() as usize;
-            Mean {
-                value: if count == 0 { f64::NAN } else { moments.mean() },
-                error: if count > 1 { moments.standard_error() } else { 0.0 },
-                deviation: if count > 1 { moments.variance().sqrt() } else { 0.0 },
-                count,
-            }
-        };
+        let at = |time: usize| Mean::of(runs.iter().filter_map(|r| r.get(time).copied()));
         Some((0..self.times.len()).map(at).collect())
     }
 

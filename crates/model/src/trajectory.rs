@@ -71,6 +71,20 @@ pub struct Mean {
     pub count: usize,
 }
 
+impl Mean {
+    /// Of the values of several runs; NaN of none.
+    pub fn of(values: impl Iterator<Item = f64>) -> Self {
+        let moments: didact_math::random::statistics::Moments = values.collect();
+        let count = moments.count() as usize;
+        Self {
+            value: if count == 0 { f64::NAN } else { moments.mean() },
+            error: if count > 1 { moments.standard_error() } else { 0.0 },
+            deviation: if count > 1 { moments.variance().sqrt() } else { 0.0 },
+            count,
+        }
+    }
+}
+
 impl Trajectory {
     /// Position of a column.
     pub fn column(&self, name: &str) -> Option<usize> {
@@ -87,19 +101,7 @@ impl Trajectory {
     pub fn mean(&self, name: &str) -> Option<Vec<Mean>> {
         let column = self.column(name)?;
         let at = |time: usize| {
-            let mut moments = didact_math::random::statistics::Moments::default();
-            for replica in &self.replicas {
-                if let Some(row) = replica.rows.get(time) {
-                    moments.push(row[column]);
-                }
-            }
-            let count = moments.count() as usize;
-            Mean {
-                value: if count == 0 { f64::NAN } else { moments.mean() },
-                error: if count > 1 { moments.standard_error() } else { 0.0 },
-                deviation: if count > 1 { moments.variance().sqrt() } else { 0.0 },
-                count,
-            }
+            Mean::of(self.replicas.iter().filter_map(|r| r.rows.get(time)).map(|row| row[column]))
         };
         Some((0..self.times.len()).map(at).collect())
     }
