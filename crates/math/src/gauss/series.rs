@@ -19,7 +19,8 @@ pub struct HermiteSeries {
     curvature: Vec<f64>,
 }
 
-/// A series of tanh has some 200 terms at r = 1 and 580 at r = 3; quadrature is cheaper than one much longer.
+/// The series of tanh lengthens with the variance and still ends before this at r = 3; quadrature is cheaper than one
+/// much longer.
 const MOST_TERMS: usize = 700;
 /// Terms whose squares stay below this fraction of E[σ′²], four in a row (parity makes every other one vanish). The
 /// rest of the sum is then a few of them, also against a partner whose terms fall much more slowly.
