@@ -1,9 +1,10 @@
 //! The learning rule of quadratic units and its averages, exact at any covariance of the fields.
 
-use super::observables;
+use super::{observables, validation};
 use super::state::risk;
 use crate::observable::Observable;
 use crate::overlaps::Overlaps;
+use crate::problem::Problem;
 use crate::rule::{
     Averages, Batch, CurvatureAverages, Kick, Law, LocalRule, Needed, Sample, Shape,
 };
@@ -161,7 +162,8 @@ impl LocalRule for QuadraticRule {
         risk(&c.block(0..p, 0..p), &c.block(0..p, p..rows), &c.block(p..rows, p..rows))
     }
 
-    fn stays(&self, start: &Overlaps) -> Option<String> {
-        super::validation::invariant_set(start)
+    fn remarks(&self, problem: &Problem, start: &Overlaps) -> Vec<String> {
+        let found = [validation::invariant_set(start), validation::learning_rate(problem)];
+        found.into_iter().flatten().collect()
     }
 }

@@ -24,12 +24,12 @@ pub(super) fn admits(problem: &Problem) -> Result<(), Refusal> {
     match (0..shape.trained).find(|&k| (plain[(k, k)] - 1.0).abs() > UNIT) {
         None => Ok(()),
         Some(k) => Err(Refusal {
-            key: "start.q".into(),
+            key: "start.q",
             message: format!(
                 "students on the sphere start with Q[{k},{k}] = {}, not 1: the spherical model has rows of norm 1",
                 plain[(k, k)]
             ),
-            hint: Some("give `q` a unit diagonal, or drop the sphere".into()),
+            hint: "give `q` a unit diagonal, or drop the sphere".into(),
         }),
     }
 }

@@ -1,0 +1,4 @@
+//! Landscapes: what the loss looks like as a function of the weights.
+
+pub mod population;
+pub mod stationary;
