@@ -75,6 +75,20 @@ pub(super) fn squared_distance_to_solutions(start: &State) -> f64 {
     p + start.q.trace() - 2.0 * (p / teachers).sqrt() * sum
 }
 
+/// Root mean square of ‖δS‖ when independent noise of variance σ² is added to every entry of ρ = U diag(s) Vᵀ, to first
+/// order in σ, p ≥ p*:
+///
+///   ⟨‖δS‖²⟩ = σ² [Σ_{i<j} 4/(s_i + s_j)² + (p − p*) Σ_i 1/s_i²].
+///
+/// On the plateau SGD adds such noise with σ² = κ/(N Q̄) in units of the start (23), so S moves although the equations
+/// conserve it (erratum E11).
+pub(super) fn polar_drift(rho: &Mat, variance: f64) -> f64 {
+    let s = polar_factor(rho).singular_values;
+    let turns: f64 = (0..s.len()).flat_map(|i| (0..i).map(move |j| (i, j))).map(|(i, j)| 4.0 / (s[i] + s[j]).powi(2)).sum();
+    let surplus = rho.rows().saturating_sub(rho.cols()) as f64;
+    (variance * (turns + surplus * s.iter().map(|s| 1.0 / (s * s)).sum::<f64>())).sqrt()
+}
+
 /// ‖Q A − A Q‖ for A = ρ ρᵀ, the largest entry: zero where S is conserved and (25) holds (erratum E8).
 pub(super) fn commutator(start: &State) -> f64 {
     let product = start.q.times(&start.rho.gram());
@@ -141,6 +155,23 @@ mod tests {
             let risk = 2.0 * (target + 2.0) * missing / (target * target * (wide + 2.0));
             assert!((end.risk() - risk).abs() < 1e-13, "{p} {teachers}: {}", end.risk());
         }
+    }
+
+    #[test]
+    fn the_drift_of_the_polar_factor_is_that_of_noisy_overlaps() {
+        let rho = random_state(4, 2, 1.0, 6).rho;
+        let (polar, sigma) = (polar_factor(&rho).factor, 1e-3);
+        let mut stream = Stream::at(Address { seed: 7, replica: 0, step: 0, lane: 0 });
+        let mut moments = didact_math::random::statistics::Moments::default();
+        for _ in 0..4000 {
+            let noisy = Mat::from_fn(4, 2, |i, j| rho[(i, j)] + sigma * stream.normal());
+            let mut moved = polar_factor(&noisy).factor;
+            moved.add_scaled(-1.0, &polar);
+            moments.push(dot(moved.as_slice(), moved.as_slice()));
+        }
+        let expected = polar_drift(&rho, sigma * sigma).powi(2);
+        // Second order is sigma^2 of the first.
+        assert!((moments.mean() - expected).abs() < 4.0 * moments.standard_error() + 1e-4 * expected);
     }
 
     #[test]

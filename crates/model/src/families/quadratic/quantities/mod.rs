@@ -31,6 +31,7 @@ pub(super) const ALL: &[Quantity] = &[
     solution::ALIGNMENT,
     solution::ENDPOINT,
     solution::POLAR,
+    solution::POLAR_DRIFT,
     solution::TAIL,
     solution::FINAL_RATE,
     landscape::POINT,

@@ -1,9 +1,10 @@
 //! Alignment of the two spaces, the solution that is reached, and how it is approached.
 
-use super::{OR_FLOW, Q0, RATE, RHO0, STUDENTS, TEACHERS, domain, full_rank, rate, rate_or_flow, required, state, widths};
+use super::{DIMENSION, OR_FLOW, Q0, RATE, RHO0, STUDENTS, TEACHERS, domain, full_rank, orthonormal, rate, rate_or_flow, required, state, widths};
 use crate::families::quadratic::alignment::{
-    alignment, alignment_at, closest_solution, commutator, polar_factor, squared_distance_to_solutions,
+    alignment, alignment_at, closest_solution, commutator, polar_drift, polar_factor, squared_distance_to_solutions,
 };
+use crate::families::quadratic::plateau::Widths;
 use crate::quantity::{Answer, Arguments, Kind, Quantity, QuantityError};
 use didact_math::linalg::symmetric_eigen;
 use serde_json::json;
@@ -64,6 +65,22 @@ pub(super) const POLAR: Quantity = Quantity {
         full_rank(&rho)?;
         let polar = polar_factor(&rho);
         Ok(vec![("S", json!(polar.factor.to_rows())), ("singular-values", json!(polar.singular_values))])
+    },
+};
+
+pub(super) const POLAR_DRIFT: Quantity = Quantity {
+    name: "polar-drift",
+    summary: "how far SGD noise moves the polar factor at finite N: root mean square of |S - S(0)| after the escape, to first order",
+    inputs: &[RHO0, RATE, DIMENSION],
+    compute: |a| {
+        let start = orthonormal(a, "rho0")?;
+        full_rank(&start.rho)?;
+        let widths = Widths::new(start.rho.rows(), start.rho.cols());
+        let Some(plateau) = widths.finite_plateau(rate(a)?) else {
+            return domain(format!("no plateau: norms run away above eta = {:.6}", widths.plateau_rate()));
+        };
+        let relative = plateau.seed / (plateau.norm * a.number("N"));
+        Ok(vec![("drift", json!(polar_drift(&start.rho, relative)))])
     },
 };
 
