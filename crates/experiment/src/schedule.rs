@@ -69,8 +69,13 @@ impl Plan {
     /// What the model has to say of this run before it starts.
     pub fn remarks(&self) -> Vec<String> {
         let problem = self.problem();
-        let start = problem.start.draw(&setting(problem, self.record.seed));
-        start.map_or_else(|_| Vec::new(), |start| problem.rule.remarks(problem, &start))
+        let mut remarks: Vec<String> = problem.rule.warning(problem).into_iter().collect();
+        // Only theory stays where it starts for ever; the noise of a simulation leads away.
+        if self.engine.name() == "ode" {
+            let start = problem.start.draw(&setting(problem, self.record.seed));
+            remarks.extend(start.ok().and_then(|start| problem.rule.invariance(&start)));
+        }
+        remarks
     }
 
     /// Runs all stages of all replicas.

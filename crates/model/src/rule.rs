@@ -173,11 +173,17 @@ pub trait LocalRule: Send + Sync + Debug {
         averages::curvature_by_quadrature(self, factor, scalars, out);
     }
 
-    /// What a user should know before waiting for this run: a start that theory never leaves, a learning rate at which
-    /// divergence is certain. The run goes on all the same.
-    fn remarks(&self, problem: &Problem, start: &Overlaps) -> Vec<String> {
-        let _ = (problem, start);
-        Vec::new()
+    /// What a user should know before waiting for this run, such as a learning rate at which divergence is expected. The
+    /// run goes on all the same.
+    fn warning(&self, problem: &Problem) -> Option<String> {
+        let _ = problem;
+        None
+    }
+
+    /// Why the order-parameter equations never leave a start (an invariant subspace), and what to do instead.
+    fn invariance(&self, start: &Overlaps) -> Option<String> {
+        let _ = start;
+        None
     }
 
     /// Observables that only this family has, found by their names.

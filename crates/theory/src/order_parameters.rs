@@ -159,7 +159,7 @@ impl OrderParameterOde {
         if error > 0.0 {
             note = format!("{note}; Gaussian averages by quadrature, estimated error {error:.1e}");
         }
-        for remark in problem.rule.remarks(problem, &start) {
+        for remark in problem.rule.warning(problem).into_iter().chain(problem.rule.invariance(&start)) {
             note = format!("{note}; {remark}");
         }
         let run = Replica {

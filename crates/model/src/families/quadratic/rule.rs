@@ -162,8 +162,11 @@ impl LocalRule for QuadraticRule {
         risk(&c.block(0..p, 0..p), &c.block(0..p, p..rows), &c.block(p..rows, p..rows))
     }
 
-    fn remarks(&self, problem: &Problem, start: &Overlaps) -> Vec<String> {
-        let found = [validation::invariant_set(start), validation::learning_rate(problem)];
-        found.into_iter().flatten().collect()
+    fn warning(&self, problem: &Problem) -> Option<String> {
+        validation::learning_rate(problem)
+    }
+
+    fn invariance(&self, start: &Overlaps) -> Option<String> {
+        validation::invariant_set(start)
     }
 }

@@ -94,6 +94,6 @@ pub(super) const TRAJECTORY: Quantity = Quantity {
         }
         let (values, risks): (Vec<_>, Vec<_>) =
             states.iter().map(|(rho, risk)| (didact_math::linalg::svd(rho).values, *risk)).unzip();
-        Ok(vec![("risk", json!(risks)), ("singular-values", json!(values)), ("times", json!(times))])
+        Ok(vec![("risk", json!(risks)), ("last-risk", json!(risks.last())), ("singular-values", json!(values)), ("times", json!(times))])
     },
 };

@@ -38,7 +38,7 @@ fn point(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let domain = |e: crate::families::quadratic::stationary::StationaryError| QuantityError::Domain(e.to_string());
     let spectrum = point.hessian_spectrum(dimension).map_err(domain)?;
     let count = |keep: fn(f64) -> bool| spectrum.iter().filter(|l| keep(l.0)).map(|l| l.1).sum::<usize>();
-    let (negative, null) = (count(|v| v < 0.0), count(|v| v == 0.0));
+    let (negative, zero) = (count(|v| v < 0.0), count(|v| v == 0.0));
     let tangent = point.tangent_directions(dimension).map_err(domain)?;
     Ok(vec![
         ("risk", json!(point.risk())),
@@ -46,10 +46,10 @@ fn point(arguments: &Arguments) -> Result<Answer, QuantityError> {
         ("inside-norm", json!(point.inside_norm())),
         ("spectrum", json!(spectrum)),
         ("negative", json!(negative)),
-        ("null", json!(null)),
+        ("null", json!(zero)),
         ("positive", json!(count(|v| v > 0.0))),
         ("tangent", json!(tangent)),
-        ("negative-per-null", json!((null > 0).then(|| negative as f64 / null as f64))),
+        ("negative-per-null", json!((zero > 0).then(|| negative as f64 / zero as f64))),
         ("kind", json!(if negative == 0 { "minimum" } else { "strict saddle" })),
     ])
 }

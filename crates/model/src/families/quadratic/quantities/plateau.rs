@@ -11,7 +11,7 @@ const TIME: Input = required("t", Kind::Number, "time t = eta alpha");
 
 pub(super) const PLATEAU: Quantity = Quantity {
     name: "plateau",
-    summary: "plateau of small learning rates: growth of rho and decay of Q offdiagonal per t, squared norm, risk; risks of the staircase",
+    summary: "plateau of small learning rates: growth of rho, decay of Q offdiagonal and of the common norm per t, squared norm, risk; risks of the staircase",
     inputs: &[STUDENTS, TEACHERS],
     compute: |a| {
         let w = widths(a);
@@ -22,6 +22,7 @@ pub(super) const PLATEAU: Quantity = Quantity {
             ("decay", json!(w.decay())),
             ("norm", json!(w.plateau_norm())),
             ("risk", json!(w.plateau_risk())),
+            ("norm-rate", json!(8.0 / w.student)),
             ("initial-risk", json!(w.initial_risk())),
             ("least-risk", json!(w.least_risk())),
             ("staircase", json!(steps)),
@@ -84,11 +85,19 @@ pub(super) const ESCAPE_TIME: Quantity = Quantity {
 
 pub(super) const ESCAPE_STATISTICS: Quantity = Quantity {
     name: "escape-time-statistics",
-    summary: "mean and standard deviation of the escape time t from Q = 1 over Gaussian overlaps (linear theory)",
+    summary: "mean and standard deviation of the escape time t from Q = 1 over Gaussian overlaps (linear theory); per unit: in t/p, one deviation below and above",
     inputs: &[STUDENTS, TEACHERS, EPSILON, DELTA],
     compute: |a| {
-        let (mean, deviation) = widths(a).escape_statistics(epsilon(a)?, delta(a)?);
-        Ok(vec![("mean", json!(mean)), ("deviation", json!(deviation))])
+        let w = widths(a);
+        let (mean, deviation) = w.escape_statistics(epsilon(a)?, delta(a)?);
+        let per_unit = |deviations: f64| json!((mean + deviations * deviation) / w.student);
+        Ok(vec![
+            ("mean", json!(mean)),
+            ("deviation", json!(deviation)),
+            ("mean-per-unit", per_unit(0.0)),
+            ("lower-per-unit", per_unit(-1.0)),
+            ("upper-per-unit", per_unit(1.0)),
+        ])
     },
 };
 

@@ -23,6 +23,8 @@ pub(super) const ALIGNMENT: Quantity = Quantity {
         Ok(vec![
             ("K", json!(then.to_rows())),
             ("eigenvalues", json!(symmetric_eigen(&then).values)),
+            ("smallest", json!(symmetric_eigen(&then).values.first())),
+            ("largest", json!(symmetric_eigen(&then).values.last())),
             ("half-times", json!(halves)),
         ])
     },
