@@ -82,6 +82,20 @@ impl Experiment {
         Ok(Self { resolved, source, points, jobs, full })
     }
 
+    /// What models have to say of their runs before they start, each remark once.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        for job in &self.jobs {
+            for remark in job.plan.remarks() {
+                let remark = format!("run `{}`: {remark}", job.run);
+                if !all.contains(&remark) {
+                    all.push(remark);
+                }
+            }
+        }
+        all
+    }
+
     /// The canonical text: resolved description and version, the same for the same experiment.
     pub fn canonical(&self) -> String {
         let value: Value = serde_json::to_value(&self.resolved).expect("a description is plain data");

@@ -66,6 +66,18 @@ impl Plan {
         &self.stages[0].problem
     }
 
+    /// What the model has to say of this run before it starts.
+    pub fn remarks(&self) -> Vec<String> {
+        let problem = self.problem();
+        let mut remarks: Vec<String> = problem.rule.warning(problem).into_iter().collect();
+        // Only theory stays where it starts for ever; the noise of a simulation leads away.
+        if self.engine.name() == "ode" {
+            let start = problem.start.draw(&setting(problem, self.record.seed));
+            remarks.extend(start.ok().and_then(|start| problem.rule.invariance(&start)));
+        }
+        remarks
+    }
+
     /// Runs all stages of all replicas.
     pub fn run(&self, monitor: &dyn Monitor) -> Result<Trajectory, EngineError> {
         if let [only] = self.stages.as_slice() {
@@ -138,14 +150,7 @@ impl Plan {
 
 /// Draws one start, so that an impossible one is refused before anything runs.
 fn try_start(problem: &Problem, seed: u64, source: &Source) -> Result<(), Diagnostic> {
-    let setting = Setting {
-        shape: problem.rule.shape(),
-        spectrum: &problem.spectrum,
-        dimension: problem.dimension,
-        seed,
-        replica: 0,
-    };
-    problem.start.draw(&setting).map(|_| ()).map_err(|error| {
+    problem.start.draw(&setting(problem, seed)).map(|_| ()).map_err(|error| {
         let key = match &error {
             StartError::Spectrum(_) => "data.dimension",
             StartError::Dimension => "data",
@@ -154,6 +159,11 @@ fn try_start(problem: &Problem, seed: u64, source: &Source) -> Result<(), Diagno
         };
         Diagnostic::new(error).at_key(source, key)
     })
+}
+
+fn setting(problem: &Problem, seed: u64) -> Setting<'_> {
+    let Problem { rule, spectrum, dimension, .. } = problem;
+    Setting { shape: rule.shape(), spectrum, dimension: *dimension, seed, replica: 0 }
 }
 
 /// Appends a stage to what came before it.

@@ -1,6 +1,6 @@
 //! Gaussian averages of any rule by deterministic quadrature of its `kick`: the slow, obvious way.
 
-use crate::rule::{Averages, Kick, Law, LocalRule, Needed, Sample};
+use crate::rule::{Averages, CurvatureAverages, Kick, Law, LocalRule, Needed, Sample};
 use didact_math::gauss::expectation;
 use didact_math::linalg::{Mat, cholesky_psd, symmetric_eigen};
 
@@ -112,6 +112,42 @@ pub fn by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law, needed: Needed,
     coordinates.drift(&d, &mut out.drift);
     out.noise = Mat::from_fn(k, k, |i, j| average.mean[k * r + i * k + j]);
     out.scalars.copy_from_slice(&average.mean[k * r + k * k..]);
+    out.error = average.error.iter().copied().fold(0.0, f64::max);
+}
+
+/// E[c] and E[c (z zᵀ − 1)] of the curvature c_ij = ∂kick_i/∂h_j of any rule, fields h = F z.
+pub fn curvature_by_quadrature<R: LocalRule + ?Sized>(
+    rule: &R,
+    factor: &Mat,
+    scalars: &[f64],
+    out: &mut CurvatureAverages,
+) {
+    let (rows, span, k) = (factor.rows(), factor.cols(), rule.shape().trained);
+    let (mut fields, mut curvature) = (vec![0.0; rows], Mat::zeros(k, rows));
+    let per_pair = 1 + span * span;
+    let average = expectation(
+        span,
+        k * k * per_pair,
+        |z, values| {
+            for (i, h) in fields.iter_mut().enumerate() {
+                *h = didact_math::linalg::dot(factor.row(i), z);
+            }
+            rule.curvature(&Sample { fields: &fields, scalars, noise: 0.0 }, &mut curvature);
+            for (pair, values) in values.chunks_exact_mut(per_pair).enumerate() {
+                let c = curvature[(pair / k, pair % k)];
+                values[0] = c;
+                for (at, value) in values[1..].iter_mut().enumerate() {
+                    let (a, b) = (at / span, at % span);
+                    *value = c * (z[a] * z[b] - f64::from(a == b));
+                }
+            }
+        },
+        BUDGET,
+    );
+    for (pair, values) in average.mean.chunks_exact(per_pair).enumerate() {
+        out.mean[(pair / k, pair % k)] = values[0];
+        out.second[pair].as_mut_slice().copy_from_slice(&values[1..]);
+    }
     out.error = average.error.iter().copied().fold(0.0, f64::max);
 }
 

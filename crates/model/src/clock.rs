@@ -12,6 +12,8 @@ pub enum Clock {
     Alpha,
     /// t = s x steps, with s the step size: the time of gradient flow.
     Flow,
+    /// t divided by the number of trained rows: the time in which networks of different width compare.
+    FlowPerUnit,
     /// Number of steps.
     Steps,
 }
@@ -22,6 +24,7 @@ impl Clock {
         match self {
             Self::Alpha => r"$\alpha = \mathrm{steps}/d$",
             Self::Flow => r"$t = s \times \mathrm{steps}$",
+            Self::FlowPerUnit => r"$\tilde t = t/(\mathrm{trained\ rows})$",
             Self::Steps => "steps",
         }
     }
@@ -31,6 +34,7 @@ impl Clock {
         match self {
             Self::Alpha => "alpha",
             Self::Flow => "t",
+            Self::FlowPerUnit => "t-per-unit",
             Self::Steps => "steps",
         }
     }

@@ -263,6 +263,15 @@ fn parse_formula(
     Ok(Arc::new(Formula { text: text.to_string(), expression, inputs }))
 }
 
+/// Whether a text such as `S[*,0]` names an observable of the family such as `S[2,0]`.
+fn names(text: &str, name: &str) -> bool {
+    let pieces = |s: &str| -> Vec<String> {
+        s.split(['[', ',', ']']).map(|piece| piece.trim().to_string()).collect()
+    };
+    let (text, name) = (pieces(text), pieces(name));
+    text.len() == name.len() && text.iter().zip(&name).all(|(t, n)| t == n || (t == "*" && !n.is_empty()))
+}
+
 type Found = Result<Vec<Arc<dyn Observable>>, ObservableError>;
 
 /// Makes an observable from an order and up to two indices.
@@ -270,8 +279,9 @@ type Make = fn(i32, usize, usize) -> Arc<dyn Observable>;
 
 /// `None` when the text is not of the form `name` or `name[indices]` of a known name.
 fn parse_name(text: &str, shape: Shape, own: &[Arc<dyn Observable>]) -> Option<Found> {
-    if let Some(found) = own.iter().find(|o| o.name() == text) {
-        return Some(Ok(vec![found.clone()]));
+    let named: Vec<_> = own.iter().filter(|o| names(text, &o.name())).cloned().collect();
+    if !named.is_empty() {
+        return Some(Ok(named));
     }
     if text == "loss" {
         return Some(Ok(vec![Arc::new(Loss)]));

@@ -170,6 +170,7 @@ impl Problem {
         match self.clock {
             Clock::Alpha => self.step_times_dimension(),
             Clock::Flow => 1.0,
+            Clock::FlowPerUnit => self.rule.shape().trained as f64,
             Clock::Steps => self.step_size(self.dimension.unwrap_or(u64::MAX)),
         }
     }
@@ -178,7 +179,7 @@ impl Problem {
     pub fn steps_per_clock(&self, dimension: u64) -> f64 {
         match self.clock {
             Clock::Alpha => dimension as f64,
-            Clock::Flow => 1.0 / self.step_size(dimension),
+            Clock::Flow | Clock::FlowPerUnit => self.flow_per_clock() / self.step_size(dimension),
             Clock::Steps => 1.0,
         }
     }

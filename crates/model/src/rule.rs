@@ -2,6 +2,8 @@
 
 use crate::averages;
 use crate::observable::Observable;
+use crate::overlaps::Overlaps;
+use crate::problem::Problem;
 use didact_math::linalg::Mat;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -112,6 +114,30 @@ impl Averages {
     }
 }
 
+/// Averages of ∂kick_i/∂h_j over trained i, j: what the population Hessian is made of.
+///
+/// With isotropic inputs and h = F z, z the coordinates of the input in an orthonormal frame of the space that the rows
+/// span, Stein's lemma gives the blocks of the Hessian of `E[loss]` in the weights,
+///
+///   H_ij = E[c_ij] 1 + frame · E[c_ij (z zᵀ − 1)] · frameᵀ,   c_ij = ∂kick_i/∂h_j.
+#[derive(Debug, Clone)]
+pub struct CurvatureAverages {
+    /// E[c_ij], trained x trained.
+    pub mean: Mat,
+    /// E[c_ij (z zᵀ − 1)], a matrix for every pair i, j (row-major).
+    pub second: Vec<Mat>,
+    /// Estimated absolute error of the worst entry: 0 for closed forms.
+    pub error: f64,
+}
+
+impl CurvatureAverages {
+    /// Zeros for so many trained rows in a span of so many dimensions.
+    pub fn new(trained: usize, span: usize) -> Self {
+        let second = vec![Mat::zeros(span, span); trained * trained];
+        Self { mean: Mat::zeros(trained, trained), second, error: 0.0 }
+    }
+}
+
 /// A learning rule: `w_i ← w_i − s kick_i(h) x`, `a_j ← a_j − s_a ∂loss/∂a_j(h)`, with fields h = (rows)·x.
 ///
 /// The model *is* `loss` and `kick`; simulators need nothing else, and theory averages them over Gaussian fields.
@@ -138,6 +164,26 @@ pub trait LocalRule: Send + Sync + Debug {
     /// Gaussian averages; quadrature of `kick` unless a closed form is given.
     fn averages(&self, law: &Law, needed: Needed, out: &mut Averages) {
         averages::by_quadrature(self, law, needed, out);
+    }
+
+    /// Averages of the curvature over h = F z, F rows x span; quadrature of `curvature` unless a closed form is given.
+    ///
+    /// The curvature must be a function: a kick that jumps (relu) has deltas that quadrature does not see.
+    fn curvature_averages(&self, factor: &Mat, scalars: &[f64], out: &mut CurvatureAverages) {
+        averages::curvature_by_quadrature(self, factor, scalars, out);
+    }
+
+    /// What a user should know before waiting for this run, such as a learning rate at which divergence is expected. The
+    /// run goes on all the same.
+    fn warning(&self, problem: &Problem) -> Option<String> {
+        let _ = problem;
+        None
+    }
+
+    /// Why the order-parameter equations never leave a start (an invariant subspace), and what to do instead.
+    fn invariance(&self, start: &Overlaps) -> Option<String> {
+        let _ = start;
+        None
     }
 
     /// Observables that only this family has, found by their names.

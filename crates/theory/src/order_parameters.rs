@@ -159,6 +159,9 @@ impl OrderParameterOde {
         if error > 0.0 {
             note = format!("{note}; Gaussian averages by quadrature, estimated error {error:.1e}");
         }
+        for remark in problem.rule.warning(problem).into_iter().chain(problem.rule.invariance(&start)) {
+            note = format!("{note}; {remark}");
+        }
         let run = Replica {
             rows: solution.states.iter().map(measure).collect(),
             outcome,

@@ -7,6 +7,9 @@ use std::process::ExitCode;
 
 pub(crate) fn check(file: &Path, size: Size, as_json: bool) -> Result<ExitCode, Diagnostic> {
     let experiment = Experiment::new(Source::read(file)?, size, None)?;
+    for remark in experiment.remarks() {
+        eprintln!("warning: {remark}");
+    }
     let costs: Vec<_> = experiment.jobs.iter().map(|job| (job, job.cost())).collect();
     if as_json {
         let jobs: Vec<_> = costs

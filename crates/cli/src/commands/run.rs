@@ -33,6 +33,9 @@ pub(crate) fn prepare(options: &Options) -> Result<(), Diagnostic> {
 
 /// Runs with a progress bar.
 pub(crate) fn execute(experiment: &Experiment, options: &Options) -> Result<Finished, Diagnostic> {
+    for remark in experiment.remarks() {
+        eprintln!("warning: {remark}");
+    }
     let progress = Progress::new(&experiment.resolved.title);
     let result = experiment.execute(&options.out, &progress);
     progress.finish();
