@@ -107,7 +107,8 @@ fn root(poles: &[f64], squares: &[f64], k: usize) -> (usize, f64) {
         } else {
             high = offset;
         }
-        let (d1, d2) = ((poles[k] - origin) - offset, if last { 0.0 } else { (poles[k + 1] - origin) - offset });
+        let (d1, d2) =
+            ((poles[k] - origin) - offset, if last { 0.0 } else { (poles[k + 1] - origin) - offset });
         let step = if last {
             // One pole and a constant: s/(d_k − x) + c.
             let constant = value - d1 * below;

@@ -6,7 +6,8 @@
 
 use super::regression::Regression;
 use crate::spectrum::Spectrum;
-use didact_math::linalg::{Mat, symmetric_eigen};
+use didact_math::linalg::{Mat, dot, symmetric_eigen};
+use didact_math::random::{Address, Stream};
 
 /// The trained block in its own eigenbasis: linear regression in N_l dimensions with label noise from the rest.
 #[derive(Debug, Clone)]
@@ -82,32 +83,42 @@ pub fn in_basis(spectrum: &Spectrum, multiplicities: &[u64], basis: &Mat) -> Mat
     Mat::from_fn(basis.rows(), roots.len(), |i, j| basis[(i, j)] * roots[j]).gram()
 }
 
+/// A Haar-random orthogonal matrix: Gaussian rows made orthonormal one after the other.
+pub fn random_basis(size: usize, seed: u64) -> Mat {
+    let mut rows = Mat::zeros(size, size);
+    Stream::at(Address { seed, replica: 0, step: 0, lane: 0 }).fill_normal(rows.as_mut_slice());
+    for i in 0..size {
+        let mut row = rows.row(i).to_vec();
+        // Twice is enough: the second pass removes what rounding left (Kahan, Parlett).
+        for _ in 0..2 {
+            for j in 0..i {
+                let along = dot(&row, rows.row(j));
+                row.iter_mut().zip(rows.row(j)).for_each(|(x, y)| *x -= along * y);
+            }
+        }
+        let length = dot(&row, &row).sqrt();
+        rows.row_mut(i).iter_mut().zip(&row).for_each(|(x, y)| *x = y / length);
+    }
+    rows
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::families::committee::spectra::feature::Features;
     use crate::families::committee::spectra::regression::Size;
-    use didact_math::linalg::svd;
-    use didact_math::random::{Address, Stream};
 
     #[test]
     fn a_diagonal_covariance_is_the_eigenbasis() {
         let spectrum = Spectrum::power_law(12, 0.8).unwrap();
         let covariance = Mat::diagonal(spectrum.eigenvalues());
-        let (a, b) = (CorrelatedFeatures::new(&covariance, 5).unwrap(), Features::new(&spectrum, 12, 5).unwrap());
+        let (a, b) =
+            (CorrelatedFeatures::new(&covariance, 5).unwrap(), Features::new(&spectrum, 12, 5).unwrap());
         for alpha in [0.0, 3.0, 1e9] {
             assert!((a.small_rate(0.2, 1.1, alpha) / b.small_rate(0.2, 1.1, alpha) - 1.0).abs() < 1e-12);
             let mean = |r: Regression| r.curve(Size::Dimension(12.0)).error(alpha.min(40.0));
             assert!((mean(a.regression(0.2, 1.1)) / mean(b.regression(0.2, 1.1)) - 1.0).abs() < 1e-11);
         }
-    }
-
-    /// A Haar-random orthogonal matrix: the polar factor U Vᵀ of a Gaussian one.
-    fn haar(size: usize, replica: u32) -> Mat {
-        let mut gaussian = Mat::zeros(size, size);
-        Stream::at(Address { seed: 8, replica, step: 0, lane: 0 }).fill_normal(gaussian.as_mut_slice());
-        let parts = svd(&gaussian);
-        parts.left.times(&parts.right.transpose())
     }
 
     #[test]
@@ -116,8 +127,8 @@ mod tests {
         let spectrum = Spectrum::power_law(96, 1.0).unwrap();
         let ones = vec![1; 96];
         let mean: f64 = (0..24)
-            .map(|replica| {
-                let covariance = in_basis(&spectrum, &ones, &haar(96, replica));
+            .map(|seed| {
+                let covariance = in_basis(&spectrum, &ones, &random_basis(96, seed));
                 CorrelatedFeatures::new(&covariance, 32).unwrap().asymptote(1.0)
             })
             .sum::<f64>()

@@ -90,7 +90,8 @@ impl Features {
         let smallest = self.groups.iter().map(|g| g.0).fold(f64::INFINITY, f64::min);
         // λ/(λ+κ) ≤ λ/κ and ≥ λ_min/(λ_min+κ) bracket the root.
         let (low, high) = ((smallest * (n - wanted) / wanted).ln(), (trace / wanted).ln());
-        let excess = |x: f64| self.groups.iter().map(|g| size(g) * g.0 / (g.0 + x.exp())).sum::<f64>() - wanted;
+        let excess =
+            |x: f64| self.groups.iter().map(|g| size(g) * g.0 / (g.0 + x.exp())).sum::<f64>() - wanted;
         brent(excess, low - 1e-9, high + 1e-9, 0.0).map_or(f64::NAN, f64::exp)
     }
 
@@ -157,7 +158,9 @@ mod tests {
     #[test]
     fn a_random_basis_is_worse_by_the_known_ratio() {
         // 2.47 at β = 1 and 3.01 at β = 1.5 (section 5.3), reached for 1 ≪ N_l ≪ N.
-        assert!((random_basis_ratio(1.0) - 2.467).abs() < 1e-3 && (random_basis_ratio(1.5) - 3.01).abs() < 5e-3);
+        assert!(
+            (random_basis_ratio(1.0) - 2.467).abs() < 1e-3 && (random_basis_ratio(1.5) - 3.01).abs() < 5e-3
+        );
         let spectrum = Spectrum::power_law(20_000, 1.0).unwrap();
         let features = Features::new(&spectrum, 20_000, 100).unwrap();
         let ratio = features.random_basis_asymptote(1.0) / features.asymptote(1.0);

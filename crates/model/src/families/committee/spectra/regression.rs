@@ -88,8 +88,10 @@ impl Regression {
         // Per distinct diagonal entry: itself, |v|² and v·h.
         let mut groups: Vec<(f64, f64, f64)> = Vec::new();
         for a in order {
-            let (square, along) =
-                (self.eigenvalues[a].powi(2) * self.weights[a], self.eigenvalues[a] * self.weights[a] * self.initial[a]);
+            let (square, along) = (
+                self.eigenvalues[a].powi(2) * self.weights[a],
+                self.eigenvalues[a] * self.weights[a] * self.initial[a],
+            );
             match groups.last_mut() {
                 Some(last) if last.0 == diagonal[a] => {
                     last.1 += square;
@@ -158,10 +160,23 @@ impl Curve {
         (&self.values, &self.amplitudes)
     }
 
+    /// The curve at any α, also between two steps of finite N: every mode is continued as a power.
+    pub fn between_steps(&self, alpha: f64) -> f64 {
+        self.floor
+            + self.sum_at(alpha, |k, growth| self.amplitudes[k] * growth.exp() + self.driven(k, growth))
+    }
+
     fn sum(&self, alpha: f64, term: impl Fn(usize, f64) -> f64) -> f64 {
+        match self.size {
+            Size::Limit => self.sum_at(alpha, term),
+            Size::Dimension(n) => self.sum_at((alpha * n).round() / n, term),
+        }
+    }
+
+    fn sum_at(&self, alpha: f64, term: impl Fn(usize, f64) -> f64) -> f64 {
         let growth = |mu: f64| match self.size {
             Size::Limit => mu * alpha,
-            Size::Dimension(n) => (alpha * n).round() * mu.ln_1p(),
+            Size::Dimension(n) => alpha * n * mu.ln_1p(),
         };
         (0..self.values.len()).map(|k| term(k, growth(self.values[k]))).sum()
     }
@@ -202,7 +217,8 @@ pub fn critical_rate_at(spectrum: &Spectrum, dimension: f64) -> f64 {
 pub fn optimal_rate(spectrum: &Spectrum) -> (f64, f64) {
     let mut order: Vec<usize> = (0..spectrum.len()).collect();
     order.sort_by(|a, b| spectrum.eigenvalues()[*b].total_cmp(&spectrum.eigenvalues()[*a]));
-    let v: Vec<f64> = order.iter().map(|&a| spectrum.eigenvalues()[a] * spectrum.weights()[a].sqrt()).collect();
+    let v: Vec<f64> =
+        order.iter().map(|&a| spectrum.eigenvalues()[a] * spectrum.weights()[a].sqrt()).collect();
     let largest = |rate: f64| {
         let poles: Vec<f64> = order.iter().map(|&a| -2.0 * rate * spectrum.eigenvalues()[a]).collect();
         largest_of_rank_one(&poles, rate * rate, &v)
@@ -286,7 +302,9 @@ mod tests {
         let mut regression = Regression::new(&spectrum, 0.7, 1.0);
         regression.label_noise = 0.3;
         let (floor, curve) = (noise_floor(1.0, 0.7, 0.3), regression.curve(Size::Limit));
-        assert!((curve.limit() / floor - 1.0).abs() < 1e-12 && (curve.error(1e5) / floor - 1.0).abs() < 1e-12);
+        assert!(
+            (curve.limit() / floor - 1.0).abs() < 1e-12 && (curve.error(1e5) / floor - 1.0).abs() < 1e-12
+        );
     }
 
     proptest! {
