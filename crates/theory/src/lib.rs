@@ -1,6 +1,7 @@
 //! Predictions: what happens to the overlaps when the dimension goes to infinity.
 
 pub mod order_parameters;
+mod row_flow;
 
 pub use order_parameters::OrderParameterOde;
 

@@ -1,5 +1,6 @@
 //! The order-parameter equations of one-pass SGD, for any rule.
 
+use crate::row_flow::{RowFlow, RowLayout};
 use didact_math::dispatch;
 use didact_math::linalg::Mat;
 use didact_math::ode::{self, Direction, Method, Options, Saving, Solution, Stop, VectorField};
@@ -7,11 +8,14 @@ use didact_model::observable::Snapshot;
 use didact_model::start::Setting;
 use didact_model::trajectory::Replica;
 use didact_model::{
-    Averages, Engine, EngineError, Law, Monitor, Needed, Outcome, Overlaps, Problem, Record, Shape,
+    Averages, Constraint, Engine, EngineError, Law, Monitor, Needed, Outcome, Overlaps, Problem, Record, Shape,
     Trajectory,
 };
 use rayon::prelude::*;
 use std::ops::ControlFlow;
+
+/// Products of a right-hand side below which threads cost more than they give.
+pub(crate) const WORTH_THREADS: usize = 2_000_000;
 
 /// The limit d → ∞ of the overlaps, integrated with error control.
 #[derive(Debug, Clone)]
@@ -114,9 +118,8 @@ impl OrderParameterOde {
         monitor: &dyn Monitor,
     ) -> Result<(Replica, String), EngineError> {
         let start = problem.start.draw(&setting(problem, record.seed, replica))?;
-        let mut flow = OverlapFlow::new(problem, &start, self.needed);
-        let layout = flow.layout.clone();
-        let state = layout.pack(&start);
+        let (mut flow, state) = Flow::new(problem, &start, self.needed);
+        let layout = flow.layout();
         let events: Vec<ode::Event> = record
             .events
             .iter()
@@ -146,8 +149,8 @@ impl OrderParameterOde {
             events: &events,
             options: &self.options,
         };
-        let solution = ode::solve_watched(&mut flow, &request, &mut watch)?;
-        let error = flow.worst_error;
+        let solution = ode::solve_watched(flow.field(), &request, &mut watch)?;
+        let error = flow.worst_error();
         let outcome = outcome(&solution, record, replica)?;
         let measure = |state: &Vec<f64>| {
             let overlaps = layout.unpack(state);
@@ -167,6 +170,63 @@ impl OrderParameterOde {
             last_time: solution.last_time,
         };
         Ok((run, note))
+    }
+}
+
+/// The equations of one run: of the overlaps, or of the rows where those are fewer numbers.
+enum Flow<'a> {
+    Overlaps(OverlapFlow<'a>),
+    Rows(RowFlow<'a>, RowLayout),
+}
+
+impl<'a> Flow<'a> {
+    fn new(problem: &'a Problem, start: &Overlaps, needed: Needed) -> (Self, Vec<f64>) {
+        let overlaps = OverlapFlow::new(problem, start, needed);
+        // Rows move by linear maps only without noise; constraints are written for overlaps.
+        if needed == Needed::Drift && problem.training.constraint == Constraint::none() {
+            let rows = RowLayout::of(start, problem);
+            if let Some((layout, state)) = rows.filter(|(l, _)| l.dimension() < overlaps.layout.dimension()) {
+                return (Self::Rows(RowFlow::new(problem, layout.clone()), layout), state);
+            }
+        }
+        let state = overlaps.layout.pack(start);
+        (Self::Overlaps(overlaps), state)
+    }
+
+    fn field(&mut self) -> &mut dyn VectorField {
+        match self {
+            Self::Overlaps(flow) => flow,
+            Self::Rows(flow, _) => flow,
+        }
+    }
+
+    fn worst_error(&self) -> f64 {
+        match self {
+            Self::Overlaps(flow) => flow.worst_error,
+            Self::Rows(flow, _) => flow.worst_error,
+        }
+    }
+
+    /// How a state is read.
+    fn layout(&self) -> AnyLayout {
+        match self {
+            Self::Overlaps(flow) => AnyLayout::Overlaps(flow.layout.clone()),
+            Self::Rows(_, layout) => AnyLayout::Rows(layout.clone()),
+        }
+    }
+}
+
+enum AnyLayout {
+    Overlaps(Layout),
+    Rows(RowLayout),
+}
+
+impl AnyLayout {
+    fn unpack(&self, state: &[f64]) -> Overlaps {
+        match self {
+            Self::Overlaps(layout) => layout.unpack(state),
+            Self::Rows(layout) => layout.unpack(state),
+        }
     }
 }
 
@@ -315,20 +375,19 @@ impl<'a> OverlapFlow<'a> {
     fn move_rows(&mut self) {
         let Shape { trained: k, .. } = self.layout.shape;
         let decay = self.problem.training.constraint.weight_decay;
-        for (b, (g, motion)) in self.blocks.iter().zip(&mut self.motion).enumerate() {
-            let lambda = self.problem.spectrum.eigenvalues()[b];
-            drift(
-                lambda,
-                self.averages.drift.as_slice(),
-                decay,
-                g.as_slice(),
-                motion.as_mut_slice(),
-                g.rows(),
-            );
+        let (a, p) = (self.averages.drift.as_slice(), self.layout.shape.rows());
+        let one = |((g, motion), &lambda): ((&Mat, &mut Mat), &f64)| {
+            drift(lambda, a, decay, g.as_slice(), motion.as_mut_slice(), p);
+        };
+        let eigenvalues = self.problem.spectrum.eigenvalues();
+        if self.blocks.len() * k * p * p > WORTH_THREADS {
+            let pairs = self.blocks.par_iter().zip(self.motion.par_iter_mut());
+            pairs.zip(eigenvalues.par_iter()).for_each(one);
+        } else {
+            self.blocks.iter().zip(&mut self.motion).zip(eigenvalues).for_each(one);
         }
         let Some(inverse) = &self.off_frozen else { return };
         // Motion of the rows along the frozen ones, summed over eigenspaces, is taken out again.
-        let p = self.layout.shape.rows();
         let mut along = Mat::zeros(k, p - k);
         for motion in &self.motion {
             along.add_scaled(1.0, &motion.block(0..k, k..p));
