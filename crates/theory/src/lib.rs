@@ -1,5 +1,6 @@
 //! Predictions: what happens to the overlaps when the dimension goes to infinity.
 
+mod flow;
 pub mod order_parameters;
 mod row_flow;
 

@@ -1,6 +1,6 @@
 //! The order-parameter equations of one-pass SGD, for any rule.
 
-use crate::row_flow::{RowFlow, RowLayout};
+use crate::flow::Flow;
 use didact_math::dispatch;
 use didact_math::linalg::Mat;
 use didact_math::ode::{self, Direction, Method, Options, Saving, Solution, Stop, VectorField};
@@ -8,7 +8,7 @@ use didact_model::observable::Snapshot;
 use didact_model::start::Setting;
 use didact_model::trajectory::Replica;
 use didact_model::{
-    Averages, Constraint, Engine, EngineError, Law, Monitor, Needed, Outcome, Overlaps, Problem, Record, Shape,
+    Averages, Engine, EngineError, Law, Monitor, Needed, Outcome, Overlaps, Problem, Record, Shape,
     Trajectory,
 };
 use rayon::prelude::*;
@@ -173,63 +173,6 @@ impl OrderParameterOde {
     }
 }
 
-/// The equations of one run: of the overlaps, or of the rows where those are fewer numbers.
-enum Flow<'a> {
-    Overlaps(OverlapFlow<'a>),
-    Rows(RowFlow<'a>, RowLayout),
-}
-
-impl<'a> Flow<'a> {
-    fn new(problem: &'a Problem, start: &Overlaps, needed: Needed) -> (Self, Vec<f64>) {
-        let overlaps = OverlapFlow::new(problem, start, needed);
-        // Rows move by linear maps only without noise; constraints are written for overlaps.
-        if needed == Needed::Drift && problem.training.constraint == Constraint::none() {
-            let rows = RowLayout::of(start, problem);
-            if let Some((layout, state)) = rows.filter(|(l, _)| l.dimension() < overlaps.layout.dimension()) {
-                return (Self::Rows(RowFlow::new(problem, layout.clone()), layout), state);
-            }
-        }
-        let state = overlaps.layout.pack(start);
-        (Self::Overlaps(overlaps), state)
-    }
-
-    fn field(&mut self) -> &mut dyn VectorField {
-        match self {
-            Self::Overlaps(flow) => flow,
-            Self::Rows(flow, _) => flow,
-        }
-    }
-
-    fn worst_error(&self) -> f64 {
-        match self {
-            Self::Overlaps(flow) => flow.worst_error,
-            Self::Rows(flow, _) => flow.worst_error,
-        }
-    }
-
-    /// How a state is read.
-    fn layout(&self) -> AnyLayout {
-        match self {
-            Self::Overlaps(flow) => AnyLayout::Overlaps(flow.layout.clone()),
-            Self::Rows(_, layout) => AnyLayout::Rows(layout.clone()),
-        }
-    }
-}
-
-enum AnyLayout {
-    Overlaps(Layout),
-    Rows(RowLayout),
-}
-
-impl AnyLayout {
-    fn unpack(&self, state: &[f64]) -> Overlaps {
-        match self {
-            Self::Overlaps(layout) => layout.unpack(state),
-            Self::Rows(layout) => layout.unpack(state),
-        }
-    }
-}
-
 fn outcome(solution: &Solution, record: &Record, replica: u32) -> Result<Outcome, EngineError> {
     match &solution.report.stop {
         Stop::ReachedEnd => Ok(Outcome::Completed),
@@ -247,7 +190,7 @@ fn outcome(solution: &Solution, record: &Record, replica: u32) -> Result<Outcome
 /// Where the overlaps stand in the state vector: per eigenspace R_b (row by row) and the lower triangle of Q_b, then
 /// the scalars. T_b does not move and is kept aside.
 #[derive(Debug, Clone)]
-struct Layout {
+pub(crate) struct Layout {
     shape: Shape,
     start: Overlaps,
 }
@@ -258,11 +201,11 @@ impl Layout {
         k * f + k * (k + 1) / 2
     }
 
-    fn dimension(&self) -> usize {
+    pub(crate) fn dimension(&self) -> usize {
         self.start.blocks.len() * self.per_block() + self.shape.scalars
     }
 
-    fn pack(&self, overlaps: &Overlaps) -> Vec<f64> {
+    pub(crate) fn pack(&self, overlaps: &Overlaps) -> Vec<f64> {
         let mut state = vec![0.0; self.dimension()];
         for (g, part) in overlaps.blocks.iter().zip(state.chunks_exact_mut(self.per_block())) {
             self.pack_block(g, part);
@@ -300,7 +243,7 @@ impl Layout {
         }
     }
 
-    fn unpack(&self, state: &[f64]) -> Overlaps {
+    pub(crate) fn unpack(&self, state: &[f64]) -> Overlaps {
         let mut overlaps = self.start.clone();
         for (g, part) in overlaps.blocks.iter_mut().zip(state.chunks_exact(self.per_block())) {
             self.unpack_block(part, g);
@@ -320,10 +263,10 @@ impl Layout {
 /// The constraints are row operations: γ is weight decay; M T⁻¹, with M = Σ_b λ_b (A G_b)[·, frozen] and T the plain
 /// Gram of the frozen rows, takes out motion along the frozen rows; ν_i = (d/dt |w_i|²)/(2|w_i|²) keeps lengths.
 /// One eigenspace, erf units: Saad & Solla (1995).
-struct OverlapFlow<'a> {
+pub(crate) struct OverlapFlow<'a> {
     problem: &'a Problem,
     needed: Needed,
-    layout: Layout,
+    pub(crate) layout: Layout,
     blocks: Vec<Mat>,
     covariance: Mat,
     averages: Averages,
@@ -331,11 +274,11 @@ struct OverlapFlow<'a> {
     motion: Vec<Mat>,
     /// T⁻¹ of the frozen rows, when motion along them is forbidden.
     off_frozen: Option<Mat>,
-    worst_error: f64,
+    pub(crate) worst_error: f64,
 }
 
 impl<'a> OverlapFlow<'a> {
-    fn new(problem: &'a Problem, start: &Overlaps, needed: Needed) -> Self {
+    pub(crate) fn new(problem: &'a Problem, start: &Overlaps, needed: Needed) -> Self {
         let shape = start.shape();
         let off_frozen = problem.training.constraint.off_frozen.then(|| {
             let (k, p) = (shape.trained, shape.rows());

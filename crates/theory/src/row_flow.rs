@@ -7,7 +7,7 @@
 
 use crate::order_parameters::WORTH_THREADS;
 use didact_math::dispatch;
-use didact_math::linalg::{Mat, cholesky_psd};
+use didact_math::linalg::{Mat, low_rank_factor};
 use didact_math::ode::VectorField;
 use didact_model::{Averages, Law, Needed, Overlaps, Problem, Shape};
 use rayon::prelude::*;
@@ -26,22 +26,17 @@ pub(crate) struct RowLayout {
 
 impl RowLayout {
     /// Rows that have these overlaps, and the trained ones as a state; `None` when the overlaps are no Grams.
-    ///
-    /// Frozen rows come first in the factor: they are long and never move, so what is lost to rounding is lost in the
-    /// short trained rows' own directions.
     pub(crate) fn of(start: &Overlaps, problem: &Problem) -> Option<(Self, Vec<f64>)> {
         let shape = start.shape();
-        let (k, f, p) = (shape.trained, shape.frozen, shape.rows());
-        let turned = |i: usize| if i < f { k + i } else { i - f };
+        let (k, f) = (shape.trained, shape.frozen);
         let mut factors = Vec::with_capacity(start.blocks.len());
         let mut starts = vec![0];
         let mut eigenvalues = Vec::new();
         for (g, &lambda) in start.blocks.iter().zip(problem.spectrum.eigenvalues()) {
-            let lower = cholesky_psd(&Mat::from_fn(p, p, |i, j| g[(turned(i), turned(j))])).ok()?;
-            let used: Vec<usize> = (0..p).filter(|&j| lower[(j, j)] > 0.0).collect();
-            eigenvalues.extend(used.iter().map(|_| lambda));
+            let factor = low_rank_factor(g)?;
+            eigenvalues.extend((0..factor.cols()).map(|_| lambda));
             starts.push(eigenvalues.len());
-            factors.push(Mat::from_fn(p, used.len(), |i, j| lower[(i, used[j])]));
+            factors.push(factor);
         }
         let columns = eigenvalues.len();
         let mut frozen = Mat::zeros(f, columns);
@@ -49,10 +44,10 @@ impl RowLayout {
         for (factor, &at) in factors.iter().zip(&starts) {
             let width = factor.cols();
             for n in 0..f {
-                frozen.row_mut(n)[at..at + width].copy_from_slice(factor.row(n));
+                frozen.row_mut(n)[at..at + width].copy_from_slice(factor.row(k + n));
             }
             for i in 0..k {
-                state[i * columns + at..][..width].copy_from_slice(factor.row(f + i));
+                state[i * columns + at..][..width].copy_from_slice(factor.row(i));
             }
         }
         state[k * columns..].copy_from_slice(&start.scalars);
@@ -150,11 +145,8 @@ impl VectorField for RowFlow<'_> {
             (self.layout.shape.trained, self.layout.shape.rows(), self.layout.eigenvalues.len());
         let (rows, scalars) = state.split_at(k * columns);
         self.covary(rows);
-        let law = Law {
-            covariance: &self.covariance,
-            scalars,
-            label_noise: self.problem.training.label_noise,
-        };
+        let law =
+            Law { covariance: &self.covariance, scalars, label_noise: self.problem.training.label_noise };
         self.problem.rule.averages(&law, Needed::Drift, &mut self.averages);
         self.worst_error = self.worst_error.max(self.averages.error);
         let per_clock = self.problem.flow_per_clock();

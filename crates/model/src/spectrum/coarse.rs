@@ -94,6 +94,14 @@ impl Spectrum {
         Ok((coarse, error))
     }
 
+    /// Coarse-grained if a number of groups is given.
+    pub fn within_groups(self, groups: Option<usize>) -> Result<Self, SpectrumError> {
+        match groups {
+            Some(groups) => Ok(self.coarse_grained(groups)?.0),
+            None => Ok(self),
+        }
+    }
+
     fn curve_distance(&self, other: &Self) -> f64 {
         let sum = |s: &Self, x: f64| -> f64 {
             s.eigenvalues.iter().zip(&s.weights).map(|(l, w)| w * l * (-l * x).exp()).sum()
