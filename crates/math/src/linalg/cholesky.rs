@@ -124,7 +124,7 @@ mod tests {
         for rank in [1, 2, 4] {
             let rows = Mat::from_fn(6, rank, |i, j| {
                 let short = if i < 3 { 1e-6 } else { 1.0 };
-                short * ((i * i + 3 * j * i + 2 * j) as f64).sin()
+                short * ((1 + i * i + 3 * j * i + 2 * j) as f64).sin()
             });
             let gram = rows.gram();
             let factor = low_rank_factor(&gram).unwrap();
