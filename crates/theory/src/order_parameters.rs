@@ -162,6 +162,9 @@ impl OrderParameterOde {
         if error > 0.0 {
             note = format!("{note}; Gaussian averages by quadrature, estimated error {error:.1e}");
         }
+        if let Some((i, j)) = equal_rows(&start) {
+            note += &format!("; rows {i} and {j} start equal, so only rounding can tell them apart");
+        }
         let run = Replica {
             rows: solution.states.iter().map(measure).collect(),
             outcome,
@@ -171,6 +174,18 @@ impl OrderParameterOde {
         };
         Ok((run, note))
     }
+}
+
+/// Two trained rows with the same overlaps in every eigenspace: the equations never break their symmetry.
+fn equal_rows(start: &Overlaps) -> Option<(usize, usize)> {
+    let Shape { trained: k, frozen, .. } = start.shape();
+    let equal = |i: usize, j: usize| {
+        start.blocks.iter().all(|g| {
+            let same = g[(i, i)] == g[(j, j)] && g[(i, i)] == g[(i, j)];
+            same && (k..k + frozen).all(|n| g[(i, n)] == g[(j, n)])
+        })
+    };
+    (0..k).flat_map(|i| (0..i).map(move |j| (j, i))).find(|&(i, j)| equal(i, j))
 }
 
 fn outcome(solution: &Solution, record: &Record, replica: u32) -> Result<Outcome, EngineError> {
