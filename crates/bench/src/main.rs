@@ -2,6 +2,7 @@
 //!
 //!     cargo run --release -p didact-bench -- W1 W2          # workloads, one thread
 //!     cargo run --release -p didact-bench -- cost           # cost per step and per call of the parts
+//!     cargo run --release -p didact-bench -- spectra        # committees on spectra: against L and width
 //!
 //! A line is `{"workload", "peer", "seconds", "work", "result"}`: seconds is the best of 3 after one untimed call, and
 //! `result.ok` says that the numbers that prove the work are right. Compare only lines of the same machine and hour.
@@ -12,6 +13,7 @@ mod committee;
 mod cost;
 mod harness;
 mod portable;
+mod spectra;
 
 use didact_math::ode::Method;
 
@@ -31,5 +33,10 @@ fn main() {
     }
     if wants("cost") || wants("parts") {
         cost::parts();
+    }
+    if wants("cost") || wants("spectra") {
+        spectra::right_hand_sides();
+        spectra::solutions();
+        spectra::largest();
     }
 }

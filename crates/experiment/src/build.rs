@@ -1,9 +1,10 @@
 //! From a description to a problem, a record and an engine.
 
 use crate::description::{
-    Description, MethodSpec, NamedTeachers, RowsSpec, RunSpec, SpectrumSpec, StartSpec, TeachersSpec,
+    Description, MethodSpec, NamedTeachers, RowsSpec, RunSpec, StartSpec, TeachersSpec,
 };
 use crate::source::{Diagnostic, Source, nearest};
+use crate::spectra;
 use didact_math::linalg::Mat;
 use didact_math::ode::{Method, Options, Saving};
 use didact_model::observable;
@@ -87,7 +88,7 @@ fn section<'a, T>(found: Option<&'a T>, name: &str, source: &Source) -> Result<&
 pub fn problem(description: &Description, source: &Source) -> Result<Problem, Diagnostic> {
     let model = section(description.model.as_ref(), "model", source)?;
     let rule = model.rule().map_err(|e| Diagnostic::new(&e).at_key(source, &format!("model.{}", e.key())))?;
-    let spectrum = spectrum(&description.data.spectrum)
+    let spectrum = spectra::build(&description.data.spectrum, source)
         .map_err(|e| Diagnostic::new(e).at_key(source, "data.spectrum"))?;
     let training = section(description.training.as_ref(), "training", source)?;
     let start = start(description, model, rule.shape(), &spectrum, source)?;
@@ -120,17 +121,6 @@ pub fn problem(description: &Description, source: &Source) -> Result<Problem, Di
     })?;
     model.admits(&problem).map_err(|e| Diagnostic::new(&e.message).hint(&e.hint).at_key(source, e.key))?;
     Ok(problem)
-}
-
-fn spectrum(spec: &SpectrumSpec) -> Result<Spectrum, didact_model::spectrum::SpectrumError> {
-    match spec {
-        SpectrumSpec::Isotropic => Ok(Spectrum::isotropic()),
-        SpectrumSpec::PowerLaw { levels, beta } => Spectrum::power_law(*levels, *beta),
-        SpectrumSpec::Explicit { eigenvalues, weights } => {
-            let equal = || vec![1.0 / eigenvalues.len().max(1) as f64; eigenvalues.len()];
-            Spectrum::new(eigenvalues.clone(), weights.clone().unwrap_or_else(equal))
-        }
-    }
 }
 
 fn matrix(rows: &[Vec<f64>], key: &str, source: &Source) -> Result<Mat, Diagnostic> {

@@ -30,6 +30,7 @@ pub mod report;
 pub mod results;
 pub mod schedule;
 pub mod source;
+pub mod spectra;
 pub mod store;
 
 pub use description::Description;

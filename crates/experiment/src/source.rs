@@ -105,7 +105,7 @@ impl Source {
             } else {
                 toml::from_str(&self.text).map_err(|error| self.explain(error.message(), error.span()))
             };
-        read.map(Description::complete)
+        crate::spectra::resolve(read?.complete(), self)
     }
 
     fn json_error(&self, error: &serde_json::Error) -> Diagnostic {

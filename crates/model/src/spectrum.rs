@@ -1,5 +1,10 @@
 //! The input covariance: Σ = ⊕_b λ_b 1_{d_b}.
 
+mod coarse;
+pub mod file;
+
+pub use coarse::CoarseError;
+
 /// What is wrong with a spectrum.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SpectrumError {

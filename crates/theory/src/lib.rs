@@ -1,7 +1,9 @@
 //! Predictions: what happens to the overlaps when the dimension goes to infinity.
 
+mod flow;
 pub mod landscape;
 pub mod order_parameters;
+mod row_flow;
 
 pub use order_parameters::OrderParameterOde;
 

@@ -1,5 +1,6 @@
 //! The order-parameter equations of one-pass SGD, for any rule.
 
+use crate::flow::Flow;
 use didact_math::dispatch;
 use didact_math::linalg::Mat;
 use didact_math::ode::{self, Direction, Method, Options, Saving, Solution, Stop, VectorField};
@@ -12,6 +13,9 @@ use didact_model::{
 };
 use rayon::prelude::*;
 use std::ops::ControlFlow;
+
+/// Products of a right-hand side below which threads cost more than they give.
+pub(crate) const WORTH_THREADS: usize = 2_000_000;
 
 /// The limit d → ∞ of the overlaps, integrated with error control.
 #[derive(Debug, Clone)]
@@ -114,9 +118,8 @@ impl OrderParameterOde {
         monitor: &dyn Monitor,
     ) -> Result<(Replica, String), EngineError> {
         let start = problem.start.draw(&setting(problem, record.seed, replica))?;
-        let mut flow = OverlapFlow::new(problem, &start, self.needed);
-        let layout = flow.layout.clone();
-        let state = layout.pack(&start);
+        let (mut flow, state) = Flow::new(problem, &start, self.needed);
+        let layout = flow.layout();
         let events: Vec<ode::Event> = record
             .events
             .iter()
@@ -146,8 +149,8 @@ impl OrderParameterOde {
             events: &events,
             options: &self.options,
         };
-        let solution = ode::solve_watched(&mut flow, &request, &mut watch)?;
-        let error = flow.worst_error;
+        let solution = ode::solve_watched(flow.field(), &request, &mut watch)?;
+        let error = flow.worst_error();
         let outcome = outcome(&solution, record, replica)?;
         let measure = |state: &Vec<f64>| {
             let overlaps = layout.unpack(state);
@@ -162,6 +165,9 @@ impl OrderParameterOde {
         for remark in problem.rule.warning(problem).into_iter().chain(problem.rule.invariance(&start)) {
             note = format!("{note}; {remark}");
         }
+        if let Some((i, j)) = equal_rows(&start) {
+            note += &format!("; rows {i} and {j} start equal, so only rounding can tell them apart");
+        }
         let run = Replica {
             rows: solution.states.iter().map(measure).collect(),
             outcome,
@@ -171,6 +177,18 @@ impl OrderParameterOde {
         };
         Ok((run, note))
     }
+}
+
+/// Two trained rows with the same overlaps in every eigenspace: the equations never break their symmetry.
+fn equal_rows(start: &Overlaps) -> Option<(usize, usize)> {
+    let Shape { trained: k, frozen, .. } = start.shape();
+    let equal = |i: usize, j: usize| {
+        start.blocks.iter().all(|g| {
+            let same = g[(i, i)] == g[(j, j)] && g[(i, i)] == g[(i, j)];
+            same && (k..k + frozen).all(|n| g[(i, n)] == g[(j, n)])
+        })
+    };
+    (0..k).flat_map(|i| (0..i).map(move |j| (j, i))).find(|&(i, j)| equal(i, j))
 }
 
 fn outcome(solution: &Solution, record: &Record, replica: u32) -> Result<Outcome, EngineError> {
@@ -190,7 +208,7 @@ fn outcome(solution: &Solution, record: &Record, replica: u32) -> Result<Outcome
 /// Where the overlaps stand in the state vector: per eigenspace R_b (row by row) and the lower triangle of Q_b, then
 /// the scalars. T_b does not move and is kept aside.
 #[derive(Debug, Clone)]
-struct Layout {
+pub(crate) struct Layout {
     shape: Shape,
     start: Overlaps,
 }
@@ -201,11 +219,11 @@ impl Layout {
         k * f + k * (k + 1) / 2
     }
 
-    fn dimension(&self) -> usize {
+    pub(crate) fn dimension(&self) -> usize {
         self.start.blocks.len() * self.per_block() + self.shape.scalars
     }
 
-    fn pack(&self, overlaps: &Overlaps) -> Vec<f64> {
+    pub(crate) fn pack(&self, overlaps: &Overlaps) -> Vec<f64> {
         let mut state = vec![0.0; self.dimension()];
         for (g, part) in overlaps.blocks.iter().zip(state.chunks_exact_mut(self.per_block())) {
             self.pack_block(g, part);
@@ -243,7 +261,7 @@ impl Layout {
         }
     }
 
-    fn unpack(&self, state: &[f64]) -> Overlaps {
+    pub(crate) fn unpack(&self, state: &[f64]) -> Overlaps {
         let mut overlaps = self.start.clone();
         for (g, part) in overlaps.blocks.iter_mut().zip(state.chunks_exact(self.per_block())) {
             self.unpack_block(part, g);
@@ -263,10 +281,10 @@ impl Layout {
 /// The constraints are row operations: γ is weight decay; M T⁻¹, with M = Σ_b λ_b (A G_b)[·, frozen] and T the plain
 /// Gram of the frozen rows, takes out motion along the frozen rows; ν_i = (d/dt |w_i|²)/(2|w_i|²) keeps lengths.
 /// One eigenspace, erf units: Saad & Solla (1995).
-struct OverlapFlow<'a> {
+pub(crate) struct OverlapFlow<'a> {
     problem: &'a Problem,
     needed: Needed,
-    layout: Layout,
+    pub(crate) layout: Layout,
     blocks: Vec<Mat>,
     covariance: Mat,
     averages: Averages,
@@ -274,11 +292,11 @@ struct OverlapFlow<'a> {
     motion: Vec<Mat>,
     /// T⁻¹ of the frozen rows, when motion along them is forbidden.
     off_frozen: Option<Mat>,
-    worst_error: f64,
+    pub(crate) worst_error: f64,
 }
 
 impl<'a> OverlapFlow<'a> {
-    fn new(problem: &'a Problem, start: &Overlaps, needed: Needed) -> Self {
+    pub(crate) fn new(problem: &'a Problem, start: &Overlaps, needed: Needed) -> Self {
         let shape = start.shape();
         let off_frozen = problem.training.constraint.off_frozen.then(|| {
             let (k, p) = (shape.trained, shape.rows());
@@ -318,20 +336,19 @@ impl<'a> OverlapFlow<'a> {
     fn move_rows(&mut self) {
         let Shape { trained: k, .. } = self.layout.shape;
         let decay = self.problem.training.constraint.weight_decay;
-        for (b, (g, motion)) in self.blocks.iter().zip(&mut self.motion).enumerate() {
-            let lambda = self.problem.spectrum.eigenvalues()[b];
-            drift(
-                lambda,
-                self.averages.drift.as_slice(),
-                decay,
-                g.as_slice(),
-                motion.as_mut_slice(),
-                g.rows(),
-            );
+        let (a, p) = (self.averages.drift.as_slice(), self.layout.shape.rows());
+        let one = |((g, motion), &lambda): ((&Mat, &mut Mat), &f64)| {
+            drift(lambda, a, decay, g.as_slice(), motion.as_mut_slice(), p);
+        };
+        let eigenvalues = self.problem.spectrum.eigenvalues();
+        if self.blocks.len() * k * p * p > WORTH_THREADS {
+            let pairs = self.blocks.par_iter().zip(self.motion.par_iter_mut());
+            pairs.zip(eigenvalues.par_iter()).for_each(one);
+        } else {
+            self.blocks.iter().zip(&mut self.motion).zip(eigenvalues).for_each(one);
         }
         let Some(inverse) = &self.off_frozen else { return };
         // Motion of the rows along the frozen ones, summed over eigenspaces, is taken out again.
-        let p = self.layout.shape.rows();
         let mut along = Mat::zeros(k, p - k);
         for motion in &self.motion {
             along.add_scaled(1.0, &motion.block(0..k, k..p));

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{assert_close, columns, distance, losses, problem, random_gram, state_at};
-use didact_math::linalg::symmetric_eigen;
+use didact_math::linalg::{Mat, symmetric_eigen};
 use didact_math::ode::Method;
 use didact_model::constraint::{Constraint, Retraction};
 use didact_model::families::committee::Committee;
@@ -142,4 +142,15 @@ fn weight_decay_shrinks_what_is_not_learned() {
         let expected = before[b][(0, 0)] * (-2.0 * (lambda + 0.3) * 0.5 * 2.0f64).exp();
         assert!((blocks[b][(0, 0)] - expected).abs() < 1e-8, "{} and {expected}", blocks[b][(0, 0)]);
     }
+}
+
+#[test]
+fn rows_that_start_equal_are_noted() {
+    let gram = Mat::from_fn(4, 4, |i, j| if (i < 2) == (j < 2) && (i < 2 || i == j) { 1.0 } else { 0.1 });
+    let spec = Committee::soft(2, 2, "erf(z/sqrt2)");
+    let run = problem(&spec, Spectrum::isotropic(), Training::online(0.1), vec![gram]);
+    let record = Record::new(vec![1.0], vec![]);
+    let notes = |p: &Problem| OrderParameterOde::default().run(p, &record, &Unwatched).unwrap().notes;
+    assert!(notes(&run)[0].contains("rows 0 and 1 start equal"), "{:?}", notes(&run));
+    assert!(!notes(&erf(Training::online(0.1)))[0].contains("start equal"));
 }

@@ -24,7 +24,7 @@ type Adapter = fn(kind: &str, inputs: &Inputs) -> Option<Answer>;
 
 /// The families; `complete` ones must know every kind of their file.
 const FAMILIES: [(&str, Adapter, bool); 5] = [
-    ("power-law-spectra", power_law_spectra::answer, false),
+    ("power-law-spectra", power_law_spectra::answer, true),
     ("quadratic-networks", quadratic_networks::answer, true),
     ("lora-single-index", lora_single_index::answer, false),
     ("low-rank-perturbation", low_rank_perturbation::answer, false),

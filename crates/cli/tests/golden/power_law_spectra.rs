@@ -8,18 +8,50 @@ use didact_math::ode::{Options, Saving};
 use didact_model::families::Family;
 use didact_model::families::committee::{Committee, Output};
 use didact_model::observable::{Loss, Observable};
-use didact_model::start::Given;
+use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw};
 use didact_model::{
     Averages, Clock, Engine, Law, LocalRule, Needed, Overlaps, Problem, Record, Spectrum, Training,
     Trajectory, Unwatched,
 };
-use didact_simulate::Reduced;
+use didact_simulate::{Direct, Reduced};
 use didact_theory::OrderParameterOde;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 pub fn answer(kind: &str, inputs: &Inputs) -> Option<Answer> {
+    if let Some((quantity, entries)) = closed_form(kind) {
+        return Some(Answer::exact(ask(quantity, entries, inputs)));
+    }
     Some(match kind {
+        "teacher-moment-variance" => Answer::exact(ask("spectrum", &["teacher-variance"], inputs)),
+        "plateau-symmetric" => Answer::exact(symmetric_plateau(inputs, &["R", "Q", "loss"])),
+        "plateau-escape" => {
+            let mut all = symmetric_plateau(inputs, &["R", "Q", "loss"]);
+            let escape =
+                as_list(ask_with("escape", &["growth", "tau", "coefficient"], &uniform_teachers(inputs)));
+            all.as_array_mut().expect("a list").extend(escape);
+            Answer::exact(all)
+        }
+        "plateau-general-teacher" => {
+            let mut all = as_list(ask("plateau-teacher", &["Q", "loss"], inputs));
+            all.extend(as_list(ask("plateau-teacher", &["R"], inputs)));
+            Answer::exact(all)
+        }
+        "plateau-moments" => {
+            let pairs = as_list(ask("plateau-moments", &["R"], inputs)).into_iter().zip(as_list(ask(
+                "plateau-moments",
+                &["Q"],
+                inputs,
+            )));
+            Answer::exact(pairs.map(|(r, q)| json!([r, q])).collect::<Vec<Value>>())
+        }
+        "specialised-critical-rate" => {
+            let rate = |m: &f64| {
+                let given = json!({"M": m, "output": "scaled"});
+                ask_with("critical-rate", &["eta"], given.as_object().expect("inputs"))
+            };
+            Answer::exact(inputs.list("M").iter().map(rate).collect::<Vec<Value>>())
+        }
         "erf-integrals" => {
             let c = inputs.matrix("C");
             Answer::exact(json!([erf::i2(&minor(&c)), erf::i3(&minor(&c)), erf::i4(&minor(&c))]))
@@ -40,9 +72,83 @@ pub fn answer(kind: &str, inputs: &Inputs) -> Option<Answer> {
             let flat = flat.as_array().expect("a list");
             Answer::exact(json!(flat.chunks(2).collect::<Vec<_>>()))
         }
-        "sgd-error" => sgd_error(inputs),
+        "sgd-error" => sampled(inputs, &problem(inputs), &Reduced),
+        "sgd-error-linear" => sampled(inputs, &linear_problem(inputs), &Direct),
         _ => return None,
     })
+}
+
+/// The quantity of the family `committee` that answers a kind, and its entries in the order of the case.
+fn closed_form(kind: &str) -> Option<(&'static str, &'static [&'static str])> {
+    Some(match kind {
+        "eigenvalues" => ("spectrum", &["eigenvalues"]),
+        "spectral-moments" => ("spectrum", &["moments"]),
+        "linear-error" | "linear-error-spectrum" | "linear-error-widths" => ("linear-error", &["exact"]),
+        "linear-error-small-rate" => ("linear-error", &["small-rate"]),
+        "linear-error-integral" => ("linear-error", &["integral"]),
+        "linear-error-power-law" => ("linear-error", &["power-law"]),
+        "linear-error-finite-size" => ("linear-error", &["finite-size"]),
+        "euler-maclaurin" => ("linear-error", &["small-rate", "integral", "zeroth-order", "upper-bound"]),
+        "linear-rates" => ("linear-modes", &["rates"]),
+        "linear-overlaps-small-rate" => ("linear-overlaps", &["R", "Q"]),
+        "power-law-window" => ("power-law-window", &["from", "to"]),
+        "linear-critical-rate-finite-size" => ("linear-critical-rate", &["finite-size"]),
+        "linear-optimal-rate" => ("linear-critical-rate", &["optimal", "optimal-decay"]),
+        "linear-noise-floor" => ("linear-noise-floor", &["error"]),
+        "feature-error-small-rate" => ("feature-error", &["small-rate"]),
+        "feature-error-integral" => ("feature-error", &["integral"]),
+        "feature-error-finite-size" => ("feature-error", &["finite-size"]),
+        "feature-asymptote" => ("feature-asymptote", &["small-rate", "integral", "finite-rate"]),
+        "feature-haar" => ("feature-asymptote", &["random-basis", "ridge"]),
+        "feature-error-correlated" => ("feature-correlated", &["small-rate"]),
+        "feature-error-correlated-finite-size" => ("feature-correlated", &["finite-size"]),
+        "plateau-escape-typical" => ("escape-typical", &["T2", "tau", "tau-loss"]),
+        "plateau-escape-rate-general" => ("plateau-teacher", &["rate"]),
+        "plateau-length" => ("plateau-length", &["alpha"]),
+        "specialised-rate-coefficients" => ("specialised-rates", &["slow", "fast"]),
+        "specialised-rates-pc" => ("specialised-rates", &["error-rates"]),
+        "specialised-rates-rs" => ("specialised-rates", &["overlap-rates"]),
+        "specialised-error-quadratic" => ("specialised-error", &["error"]),
+        "late-time-law" => ("late-law", &["error"]),
+        _ => return None,
+    })
+}
+
+/// Entries of `committee/<name>` with those inputs of the case that it knows: one value, or a list of them.
+fn ask(name: &str, entries: &[&str], inputs: &Inputs) -> Value {
+    ask_with(name, entries, inputs.0.as_object().expect("inputs"))
+}
+
+fn ask_with(name: &str, entries: &[&str], given: &Map<String, Value>) -> Value {
+    let quantity = Committee::quantities().iter().find(|q| q.name == name).expect("a quantity");
+    let known = |key: &str| quantity.inputs.iter().any(|input| input.name == key);
+    let given = given.iter().filter(|(key, _)| known(key)).map(|(k, v)| (k.clone(), v.clone())).collect();
+    let answer = quantity.evaluate(&given).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let entry = |wanted: &&str| {
+        let found = answer.iter().find(|(name, _)| name == wanted);
+        found.unwrap_or_else(|| panic!("{name} has no entry {wanted}")).1.clone()
+    };
+    if let [one] = entries { entry(one) } else { entries.iter().map(entry).collect() }
+}
+
+fn as_list(value: Value) -> Vec<Value> {
+    let Value::Array(list) = value else { panic!("a list: {value}") };
+    list
+}
+
+/// Teachers with equal overlaps, under the names that `committee/plateau` and `committee/escape` give them.
+fn uniform_teachers(inputs: &Inputs) -> Map<String, Value> {
+    let mut given = inputs.0.as_object().expect("inputs").clone();
+    for (theirs, ours) in [("T1", "T"), ("D1", "D")] {
+        let value = given.remove(theirs).expect("an input");
+        given.insert(ours.into(), value);
+    }
+    given.insert("output".into(), json!("scaled"));
+    given
+}
+
+fn symmetric_plateau(inputs: &Inputs, entries: &[&str]) -> Value {
+    ask_with("plateau", entries, &uniform_teachers(inputs))
 }
 
 /// The covariance of the first N fields.
@@ -126,15 +232,31 @@ fn initial_derivative(inputs: &Inputs) -> Answer {
     Answer::exact(json!([first.block(0..k, k..p).to_rows(), first.block(0..k, 0..k).to_rows()]))
 }
 
+/// One linear unit learns from one; teacher and student are drawn anew for every replica.
+fn linear_problem(inputs: &Inputs) -> Problem {
+    let start = RandomRows {
+        trained: RowLaw::Gaussian { deviation: inputs.number("sigma_J") },
+        frozen: FrozenRows::Sampled,
+        scalars: vec![],
+    };
+    Problem {
+        rule: Committee::soft(1, 1, "linear").rule().expect("a committee"),
+        spectrum: spectrum(inputs),
+        dimension: Some(inputs.count("N") as u64),
+        training: Training::online(inputs.number("eta")),
+        start: Arc::new(start),
+        clock: Clock::Alpha,
+    }
+}
+
 /// Runs replicas until the standard error is a fifth (over √2) of the tolerance, as section 14 of the spec asks.
-fn sgd_error(inputs: &Inputs) -> Answer {
-    let problem = problem(inputs);
+fn sampled(inputs: &Inputs, problem: &Problem, engine: &dyn Engine) -> Answer {
     let goal: Vec<f64> = inputs.absolute_tolerance().iter().map(|t| t / (5.0 * 2f64.sqrt())).collect();
     let mut replicas = 4000;
     loop {
         let mut record = Record::new(inputs.list("alpha"), vec![Arc::new(Loss)]);
         (record.replicas, record.seed) = (replicas, 5);
-        let run = Reduced.run(&problem, &record, &Unwatched).expect("a run");
+        let run = engine.run(problem, &record, &Unwatched).expect("a run");
         let mean = run.mean("loss").expect("the loss");
         let goals = (0..mean.len()).map(|i| goal[i.min(goal.len() - 1)]);
         if mean.iter().zip(goals).all(|(m, g)| m.error <= g) || replicas > 1_000_000 {

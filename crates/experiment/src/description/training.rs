@@ -38,6 +38,10 @@ fn one() -> usize {
     1
 }
 
+fn yes() -> bool {
+    true
+}
+
 fn unit() -> f64 {
     1.0
 }
@@ -84,6 +88,24 @@ pub enum SpectrumSpec {
         levels: usize,
         /// β > 0.
         beta: f64,
+        /// Neighbouring eigenvalues merged into so many groups; `didact compute committee/spectrum` tells the error.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        groups: Option<usize>,
+    },
+    /// Eigenvalues from a file, or those of the covariance of data in a file. It is read once: the resolved description
+    /// holds what it said.
+    File {
+        /// `.npy` or `.csv`: a list of eigenvalues, or a table of data (samples x features). Relative to the description.
+        path: String,
+        /// Only so many of the largest eigenvalues.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        truncate: Option<usize>,
+        /// Scaled to (1/d) Tr Σ = 1, unless `false`.
+        #[serde(default = "yes")]
+        normalise: bool,
+        /// Neighbouring eigenvalues merged into so many groups.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        groups: Option<usize>,
     },
     /// Any eigenvalues and the fractions of dimensions that have them.
     Explicit {

@@ -57,6 +57,44 @@ pub fn cholesky_psd(a: &Mat) -> Result<Mat, NotPositive> {
     Ok(l)
 }
 
+/// A factor Y (n x rank) with Y Yᵀ = A for a symmetric positive semi-definite A of low rank; `None` when A has a negative
+/// direction.
+///
+/// Rows are taken up in the order of what is left of them relative to their length, so that a short row counts as much
+/// as a long one, and rows that are nearly dependent come last: the rank is found where nothing but rounding is left.
+pub fn low_rank_factor(a: &Mat) -> Option<Mat> {
+    let n = a.rows();
+    assert_eq!(n, a.cols(), "square");
+    let mut left: Vec<f64> = (0..n).map(|i| a[(i, i)]).collect();
+    if left.iter().any(|d| !d.is_finite() || *d < 0.0) {
+        return None;
+    }
+    let share = |left: &[f64], i: usize| if a[(i, i)] > 0.0 { left[i] / a[(i, i)] } else { 0.0 };
+    let mut columns: Vec<Vec<f64>> = Vec::new();
+    while columns.len() < n {
+        let next = (0..n).max_by(|i, j| share(&left, *i).total_cmp(&share(&left, *j)))?;
+        if share(&left, next) <= ZERO_PIVOT {
+            break;
+        }
+        let pivot = left[next].sqrt();
+        let column: Vec<f64> = (0..n)
+            .map(|i| {
+                let known: f64 = columns.iter().map(|c| c[i] * c[next]).sum();
+                if i == next { pivot } else { (a[(i, next)] - known) / pivot }
+            })
+            .collect();
+        for (l, c) in left.iter_mut().zip(&column) {
+            *l -= c * c;
+        }
+        left[next] = 0.0;
+        columns.push(column);
+    }
+    if (0..n).any(|i| share(&left, i) < -1e-9) {
+        return None;
+    }
+    Some(Mat::from_fn(n, columns.len(), |i, j| columns[j][i]))
+}
+
 /// Size of the rounding in pivot i: the weights w solve w L = (row i of L) on the rows with a pivot.
 fn rounding(a: &Mat, l: &Mat, i: usize, weights: &mut [f64]) -> f64 {
     let mut length = a[(i, i)].max(0.0).sqrt();
@@ -81,8 +119,30 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn a_gram_of_few_directions_has_a_factor_of_that_rank() {
+        for rank in [1, 2, 4] {
+            let rows = Mat::from_fn(6, rank, |i, j| {
+                let short = if i < 3 { 1e-6 } else { 1.0 };
+                short * ((1 + i * i + 3 * j * i + 2 * j) as f64).sin()
+            });
+            let gram = rows.gram();
+            let factor = low_rank_factor(&gram).unwrap();
+            assert_eq!(factor.cols(), rank);
+            let again = factor.gram();
+            for i in 0..6 {
+                for j in 0..6 {
+                    let scale = (gram[(i, i)] * gram[(j, j)]).sqrt();
+                    assert!((again[(i, j)] - gram[(i, j)]).abs() < 1e-13 * scale, "{rank}: {i} {j}");
+                }
+            }
+        }
+        assert_eq!(low_rank_factor(&Mat::identity(3).scaled(-1.0)), None);
+        assert_eq!(low_rank_factor(&Mat::from_fn(2, 2, |i, j| if i == j { 1.0 } else { 2.0 })), None);
+    }
+
     proptest! {
-        #[test]
+    #[test]
         fn the_factor_of_a_gram_of_any_rank_gives_it_back(
             entries in prop::collection::vec(-2.0..2.0f64, 24), rank in 1usize..5
         ) {

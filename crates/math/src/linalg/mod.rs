@@ -5,10 +5,12 @@
 
 mod cholesky;
 mod dense;
+mod secular;
 mod triangular;
 
-pub use cholesky::{NotPositive, cholesky_psd, is_psd};
+pub use cholesky::{NotPositive, cholesky_psd, is_psd, low_rank_factor};
 pub use dense::{Eigen, Svd, eigenvalues_general, solve, svd, symmetric_eigen};
+pub use secular::{RankOne, largest_of_rank_one};
 pub use triangular::{absorb_columns, lower_from_rows};
 
 use std::ops::{Index, IndexMut};

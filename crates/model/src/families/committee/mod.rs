@@ -10,6 +10,7 @@ mod averages;
 mod conditional;
 mod erf;
 mod plateau;
+pub mod spectra;
 
 use super::{Family, ModelError, Reference};
 use crate::quantity::Quantity;
@@ -20,7 +21,7 @@ use didact_math::activation::{self, Activation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Output weights of student and teacher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -111,6 +112,11 @@ impl Family for Committee {
                 citation: "Y. Yoshida and M. Okada, Data-dependence of plateau phenomenon in learning with neural network: statistical mechanical analysis, NeurIPS (2019)",
                 locator: "arXiv:2001.03371",
             },
+            Reference {
+                key: "WorschechRosenow2024",
+                citation: "R. Worschech and B. Rosenow, Analyzing neural scaling laws in two-layer networks with power-law data spectra (2024)",
+                locator: "arXiv:2410.09005",
+            },
         ]
     }
 
@@ -149,7 +155,9 @@ impl Family for Committee {
     }
 
     fn quantities() -> &'static [Quantity] {
-        plateau::QUANTITIES
+        static ALL: LazyLock<Vec<Quantity>> =
+            LazyLock::new(|| [plateau::QUANTITIES, &spectra::quantities::all()].concat());
+        &ALL
     }
 
     fn examples() -> Vec<Self> {

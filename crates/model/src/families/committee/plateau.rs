@@ -5,10 +5,11 @@
 
 use crate::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
 use crate::rule::Law;
-use didact_math::linalg::{Mat, eigenvalues_general, solve};
 use serde_json::json;
 use std::f64::consts::PI;
 
+use super::spectra::specialised;
+use super::spectra::teacher::growth_coefficient;
 use super::{Committee, Family, Output};
 
 const WIDTH: Input =
@@ -106,7 +107,7 @@ fn plateau(arguments: &Arguments) -> Result<Answer, QuantityError> {
     ])
 }
 
-/// 1/τ = η g_r λ_r, g_r = (2/π) S/((A−S)^{1/2} (A+S)^{3/2}), λ_r = T2 − D2/(M−1). The loss leaves twice as fast.
+/// 1/τ = η g_r λ_r, λ_r = T2 − D2/(M−1). The loss leaves twice as fast: ε* − ε = coefficient r² ~ exp(2α/τ).
 fn escape(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let (m, t, d) = (arguments.number("M"), arguments.number("T"), arguments.number("D"));
     if m < 2.0 {
@@ -114,8 +115,7 @@ fn escape(arguments: &Arguments) -> Result<Answer, QuantityError> {
             "one unit has no symmetric plateau to escape from; use M >= 2".into(),
         ));
     }
-    let (s, a) = (t + d, m * (1.0 + t));
-    let growth = 2.0 / PI * s / ((a - s).sqrt() * (a + s).powf(1.5));
+    let growth = growth_coefficient(m, t, d);
     let signal = arguments.number("T2") - arguments.number("D2") / (m - 1.0);
     let rate = arguments.number("eta") * gain(arguments)? * growth * signal;
     if rate.is_nan() || rate <= 0.0 {
@@ -123,34 +123,19 @@ fn escape(arguments: &Arguments) -> Result<Answer, QuantityError> {
             "the rate is {rate}: these teachers do not break the symmetry"
         )));
     }
-    Ok(vec![("rate", json!(rate)), ("tau", json!(1.0 / rate)), ("tau-loss", json!(0.5 / rate))])
+    Ok(vec![
+        ("rate", json!(rate)),
+        ("tau", json!(1.0 / rate)),
+        ("tau-loss", json!(0.5 / rate)),
+        ("growth", json!(growth)),
+        ("coefficient", json!(growth * m * m / (2.0 * (m - 1.0)) * gain(arguments)?)),
+    ])
 }
 
-/// η_c = 1/max eig(Ap⁻¹ Fp), section 7.3.
+/// η_c of the specialised phase, section 7.3.
 fn critical_rate(arguments: &Arguments) -> Result<Answer, QuantityError> {
-    let m = arguments.number("M");
-    let root3 = 3f64.sqrt();
-    let ap = Mat::from_fn(2, 2, |i, j| {
-        4.0 / (PI * m)
-            * match (i, j) {
-                (0, 0) => 1.0 / root3,
-                (0, 1) => (m - 1.0) / 2.0,
-                (1, 0) => 0.5,
-                _ => 1.0 / root3 + (m - 2.0) / 2.0,
-            }
-    });
-    let root12 = 12f64.sqrt();
-    let fp = Mat::from_fn(2, 2, |i, j| {
-        4.0 / (PI * PI * m * m)
-            * match (i, j) {
-                (0, 0) => 1.0 / 5f64.sqrt() + (m - 1.0) / 3.0,
-                (0, 1) => (m - 1.0) / 2f64.sqrt() + (m - 1.0) * (m - 2.0) / root12,
-                (1, 0) => 1.0 / 2f64.sqrt() + (m - 2.0) / root12,
-                _ => 2.0 / 3.0 + 4.0 * (m - 2.0) / root12 + (m - 2.0) * (m - 3.0) / 4.0,
-            }
-    });
-    let largest = eigenvalues_general(&solve(&ap, &fp)).iter().map(|z| z.0).fold(f64::NEG_INFINITY, f64::max);
-    Ok(vec![("eta", json!(1.0 / (largest * gain(arguments)?)))])
+    let rate = specialised::critical_rate(arguments.number("M"));
+    Ok(vec![("eta", json!(rate / gain(arguments)?))])
 }
 
 fn loss(arguments: &Arguments) -> Result<Answer, QuantityError> {

@@ -1,0 +1,125 @@
+//! Committees on power-law spectra: cost of a right-hand side against L and against the width, and of whole solutions.
+
+use crate::harness::{best_of, best_of_3};
+use didact_math::linalg::Mat;
+use didact_math::ode::{Method, Options, Saving};
+use didact_model::families::Family;
+use didact_model::families::committee::spectra::symmetric::{SymmetricFlow, SymmetricState};
+use didact_model::families::committee::{Committee, Output};
+use didact_model::observable::Loss;
+use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw, Start};
+use didact_model::{Clock, Engine, Needed, Overlaps, Problem, Record, Spectrum, Training, Unwatched};
+use didact_theory::OrderParameterOde;
+use serde_json::json;
+use std::sync::Arc;
+
+const BETA: f64 = 0.5;
+
+fn problem(units: usize, levels: usize, start: Option<Arc<dyn Start>>) -> Problem {
+    let spec = Committee { output: Output::Scaled, ..Committee::soft(units, units, "erf(z/sqrt2)") };
+    let rule = spec.rule().expect("a committee");
+    let spectrum = Spectrum::power_law(levels, BETA).expect("a spectrum");
+    let start = start.unwrap_or_else(|| {
+        let small = Mat::from_fn(units, units, |i, j| 0.001 * (1 + (i + 2 * j) % 3) as f64);
+        let blocks = (&Mat::identity(units).scaled(0.01), &small, &Mat::identity(units));
+        let overlaps = Overlaps::spread(rule.shape(), &spectrum, blocks, vec![]).expect("overlaps");
+        Arc::new(Given(overlaps))
+    });
+    Problem {
+        rule,
+        spectrum,
+        dimension: Some(levels as u64),
+        training: Training::online(0.01),
+        start,
+        clock: Clock::Alpha,
+    }
+}
+
+fn sampled() -> Arc<dyn Start> {
+    Arc::new(RandomRows {
+        trained: RowLaw::Gaussian { deviation: 1e-6 },
+        frozen: FrozenRows::Sampled,
+        scalars: vec![],
+    })
+}
+
+/// Evaluations of the right-hand side, from the note of the run.
+fn evaluations(note: &str) -> f64 {
+    let words: Vec<&str> = note.split([' ', ',']).collect();
+    let at = words.iter().position(|w| w.starts_with("evaluations")).expect("a count");
+    words[at - 1].parse().expect("a number")
+}
+
+/// Seconds of a solution and evaluations in it.
+fn solve(problem: &Problem, needed: Needed, method: Method, end: f64) -> (f64, f64) {
+    let options =
+        Options { method, relative: 1e-5, absolute: 1e-8, saving: Saving::Landing, ..Options::default() };
+    let engine = OrderParameterOde { options, needed };
+    let record = Record::new(vec![end], vec![Arc::new(Loss)]);
+    let (times, run) = best_of(2, || engine.run(problem, &record, &Unwatched).expect("a solution"));
+    (times.wall, evaluations(&run.notes[0]))
+}
+
+/// Right-hand sides: L at fixed width, width at fixed L, with and without noise, overlaps and rows.
+pub(crate) fn right_hand_sides() {
+    let line = |what: &str, units: usize, levels: usize, needed: Needed, start: Option<Arc<dyn Start>>| {
+        let problem = problem(units, levels, start);
+        let (seconds, count) = solve(&problem, needed, Method::Dopri5, 1.0);
+        let micros = seconds / count * 1e6;
+        let noise = needed == Needed::DriftAndNoise;
+        println!(
+            "{}",
+            json!({"cost": what, "K": units, "M": units, "L": levels, "noise": noise, "us": micros,
+                   "us_per_level": micros / levels as f64, "evaluations": count})
+        );
+    };
+    for levels in [10, 100, 1000, 10_000] {
+        line("rhs overlaps", 2, levels, Needed::DriftAndNoise, None);
+    }
+    for units in [2, 4, 8, 16] {
+        line("rhs overlaps", units, 100, Needed::Drift, None);
+        line("rhs overlaps", units, 100, Needed::DriftAndNoise, None);
+    }
+    for units in [2, 4, 8, 16, 40] {
+        line("rhs rows, L = N", units, 512, Needed::Drift, Some(sampled()));
+    }
+}
+
+/// Whole solutions to alpha = 1000 against L: rates spread over L^{1+beta}.
+pub(crate) fn solutions() {
+    for levels in [10, 100, 1000, 10_000] {
+        let problem = problem(2, levels, None);
+        for (name, method) in [("explicit", Method::Dop853), ("stabilised", Method::Stabilised)] {
+            if name == "explicit" && levels > 1000 {
+                continue;
+            }
+            let (seconds, count) = solve(&problem, Needed::Drift, method, 1000.0);
+            println!(
+                "{}",
+                json!({"cost": "solution to alpha = 1000", "method": name, "K": 2, "L": levels,
+                       "seconds": seconds, "evaluations": count})
+            );
+        }
+        let spectrum = Spectrum::power_law(levels, BETA).expect("a spectrum");
+        let start = SymmetricState::small(2, &spectrum, 1e-4, 1e-3);
+        let (times, _) = best_of_3(|| {
+            let mut flow = SymmetricFlow::new(2, &spectrum, 0.01, Needed::Drift);
+            flow.solve(&start, &[1000.0], 1e-5, Method::Stabilised).expect("a solution")
+        });
+        println!(
+            "{}",
+            json!({"cost": "symmetric solution to alpha = 1000", "K": 2, "L": levels, "seconds": times.wall})
+        );
+    }
+}
+
+/// The largest figure: K = M = 40, L = N = 512, to alpha = 1000 of 50000.
+pub(crate) fn largest() {
+    let problem = problem(40, 512, Some(sampled()));
+    let (seconds, count) = solve(&problem, Needed::Drift, Method::Stabilised, 1000.0);
+    println!(
+        "{}",
+        json!({"cost": "K = M = 40, L = N = 512 to alpha = 1000", "seconds": seconds, "evaluations": count,
+               "ms_per_evaluation": seconds / count * 1e3})
+    );
+}

@@ -1,0 +1,62 @@
+//! From the spectrum of a description to eigenvalues and weights.
+
+use crate::description::{Description, SpectrumSpec};
+use crate::source::{Diagnostic, Source};
+use didact_model::Spectrum;
+use didact_model::spectrum::file::{self, FileError};
+use didact_model::spectrum::SpectrumError;
+use std::path::{Path, PathBuf};
+
+/// Why a spectrum cannot be built.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SpectraError {
+    /// Its numbers.
+    #[error(transparent)]
+    Spectrum(#[from] SpectrumError),
+    /// Its file.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// Eigenvalues and weights.
+pub fn build(spec: &SpectrumSpec, source: &Source) -> Result<Spectrum, SpectraError> {
+    match spec {
+        SpectrumSpec::Isotropic => Ok(Spectrum::isotropic()),
+        SpectrumSpec::PowerLaw { levels, beta, groups } => {
+            Ok(Spectrum::power_law(*levels, *beta)?.within_groups(*groups)?)
+        }
+        SpectrumSpec::Explicit { eigenvalues, weights } => {
+            let equal = || vec![1.0 / eigenvalues.len().max(1) as f64; eigenvalues.len()];
+            Ok(Spectrum::new(eigenvalues.clone(), weights.clone().unwrap_or_else(equal))?)
+        }
+        SpectrumSpec::File { path, truncate, normalise, groups } => {
+            let mut spectrum = file::read(&beside(source, path))?.spectrum;
+            if let Some(levels) = truncate {
+                spectrum = spectrum.truncated(*levels)?;
+            }
+            if *normalise {
+                spectrum = spectrum.normalised();
+            }
+            Ok(spectrum.within_groups(*groups)?)
+        }
+    }
+}
+
+/// Replaces a file by what it says, so that the description is whole without it and its hash knows the numbers.
+pub fn resolve(mut description: Description, source: &Source) -> Result<Description, Diagnostic> {
+    if matches!(description.data.spectrum, SpectrumSpec::File { .. }) {
+        let read = build(&description.data.spectrum, source);
+        let spectrum = read.map_err(|e| Diagnostic::new(e).at_key(source, "data.spectrum"))?;
+        description.data.spectrum = SpectrumSpec::Explicit {
+            eigenvalues: spectrum.eigenvalues().to_vec(),
+            weights: Some(spectrum.weights().to_vec()),
+        };
+    }
+    Ok(description)
+}
+
+/// A path relative to the folder of the description.
+fn beside(source: &Source, path: &str) -> PathBuf {
+    let folder = Path::new(&source.name).parent().unwrap_or_else(|| Path::new(""));
+    folder.join(path)
+}
