@@ -135,6 +135,19 @@ pub trait LocalRule: Send + Sync + Debug {
         central_differences(self, sample, out);
     }
 
+    /// Weights G_j of the Hessian blocks H_j = (1/n) Σ G_j x xᵀ, one per trained row: whether a row sits at a saddle.
+    ///
+    /// The diagonal of `curvature` unless given. A wide network scales its blocks so that they stay of order one, and leaves out
+    /// what vanishes with the width.
+    fn hessian_weights(&self, sample: &Sample, out: &mut [f64]) {
+        let shape = self.shape();
+        let mut curvature = Mat::zeros(shape.trained, shape.rows());
+        self.curvature(sample, &mut curvature);
+        for (j, weight) in out.iter_mut().enumerate() {
+            *weight = curvature[(j, j)];
+        }
+    }
+
     /// Gaussian averages; quadrature of `kick` unless a closed form is given.
     fn averages(&self, law: &Law, needed: Needed, out: &mut Averages) {
         averages::by_quadrature(self, law, needed, out);
