@@ -14,6 +14,7 @@ pub mod overlaps;
 pub mod problem;
 pub mod quantity;
 pub mod record;
+pub mod residual_loss;
 pub mod rule;
 pub mod spectrum;
 pub mod square_loss;
