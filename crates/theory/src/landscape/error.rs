@@ -52,6 +52,15 @@ pub enum LandscapeError {
         /// Its value.
         value: f64,
     },
+    /// Labels that say nothing about z zᵀ.
+    #[error(
+        "the label carries no second-order information (largest eigenvalue {information:.2e}): spectral methods never see these \
+         directions\n\nhint: look at the easy directions, or at estimators of higher order"
+    )]
+    NoSecondOrder {
+        /// 1/δ_alg.
+        information: f64,
+    },
     /// A number outside its range.
     #[error("{name} is {value}; {rule}")]
     Range {

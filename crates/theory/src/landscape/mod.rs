@@ -5,6 +5,7 @@ mod ensemble;
 mod error;
 mod grid;
 mod one_step;
+pub mod recovery;
 mod start;
 mod threshold;
 

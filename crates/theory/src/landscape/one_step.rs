@@ -15,7 +15,7 @@ use super::grid;
 use super::start::{at_start, positive};
 use didact_math::linalg::Mat;
 use didact_math::spectra::WeightLaw;
-use didact_model::rule::{Kick, LocalRule, Sample};
+use didact_model::rule::{Batch, Kick, LocalRule, Sample};
 
 /// Kernels of the effective process up to the parameters of step 2.
 #[derive(Clone, Debug)]
@@ -65,41 +65,43 @@ pub fn one_step(rule: &dyn LocalRule, norm: f64, delta: f64, eta: f64) -> Result
     let (a1, b1) = (1.0 - eta * start.response, -eta * start.teacher_response[0]);
     let spread = eta * (start.correlation / delta).sqrt();
 
-    let (mut kick, mut curvature, mut weight) = (Kick::new(shape), Mat::zeros(1, 2), [0.0]);
     let (mut probabilities, mut weights, mut projections) = (Vec::new(), Vec::new(), Vec::new());
     let mut sums = [0.0; 7];
-    // φ(0) and its derivatives stay while x₁ runs.
-    let (mut pair, mut before) = ([f64::NAN; 2], [0.0; 3]);
-    grid::visit(3, SPACING / norm.max(1.0), |x, p| {
-        let (w0, v) = (norm * x[0], x[1]);
-        if pair != [w0, v] {
-            pair = [w0, v];
-            let sample = Sample { fields: &pair, scalars: &[], noise: 0.0 };
-            rule.kick(&sample, &mut kick);
-            rule.curvature(&sample, &mut curvature);
-            before = [kick.rows[0], curvature[(0, 0)], curvature[(0, 1)]];
+    // φ(0) and its derivatives stay while x₁ runs along a line.
+    let (mut kick, mut curvature) = (Kick::new(shape), Mat::zeros(1, 2));
+    grid::visit(3, SPACING / norm.max(1.0), |line| {
+        let (w0, v, size) = (norm * line.prefix[0], line.prefix[1], line.last.len());
+        let sample = Sample { fields: &[w0, v], scalars: &[], noise: 0.0 };
+        rule.kick(&sample, &mut kick);
+        rule.curvature(&sample, &mut curvature);
+        let (phi0, slope0, teacher0) = (kick.rows[0], curvature[(0, 0)], curvature[(0, 1)]);
+
+        let mut fields: Vec<f64> = line.last.iter().map(|x| a1 * w0 + b1 * v + spread * x).collect();
+        fields.resize(2 * size, v);
+        let (mut fresh, mut used) = (vec![0.0; size], vec![0.0; size]);
+        let noise = vec![0.0; size];
+        rule.loss_batch(&Batch { fields: &fields, size, scalars: &[], noise: &noise }, &mut fresh);
+        fields[..size].iter_mut().for_each(|field| *field -= eta / delta * phi0);
+        let trained = Batch { fields: &fields, size, scalars: &[], noise: &noise };
+        let (mut phi1, mut derivatives) = (vec![0.0; size], vec![0.0; 2 * size]);
+        rule.loss_batch(&trained, &mut used);
+        rule.curvature_batch(&trained, 2, &mut phi1, &mut derivatives);
+        let (slope1, teacher1) = derivatives.split_at(size);
+        for (l, p) in line.weights.iter().enumerate() {
+            let terms = [
+                used[l],
+                fresh[l],
+                slope1[l],
+                -eta / delta * slope1[l] * slope0,
+                teacher1[l] - eta / delta * slope1[l] * teacher0,
+                phi1[l] * phi1[l],
+                phi1[l] * phi0,
+            ];
+            sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += p * term);
         }
-        let [phi0, slope0, teacher0] = before;
-        let w1 = a1 * w0 + b1 * v + spread * x[2];
-        let fresh = Sample { fields: &[w1, v], scalars: &[], noise: 0.0 };
-        let trained = Sample { fields: &[w1 - eta / delta * phi0, v], ..fresh };
-        rule.kick(&trained, &mut kick);
-        rule.curvature(&trained, &mut curvature);
-        rule.hessian_weights(&trained, &mut weight);
-        let (phi1, slope1, teacher1) = (kick.rows[0], curvature[(0, 0)], curvature[(0, 1)]);
-        let terms = [
-            rule.loss(&trained),
-            rule.loss(&fresh),
-            slope1,
-            -eta / delta * slope1 * slope0,
-            teacher1 - eta / delta * slope1 * teacher0,
-            phi1 * phi1,
-            phi1 * phi0,
-        ];
-        sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += p * term);
-        probabilities.push(p);
-        weights.push(weight[0]);
-        projections.push(v);
+        probabilities.extend_from_slice(line.weights);
+        weights.extend_from_slice(slope1);
+        projections.resize(projections.len() + size, v);
     });
     let [train, test, response_11, response_10, teacher_response, kick_11, kick_10] = sums;
     let law = WeightLaw::from_parts(probabilities, weights)?;

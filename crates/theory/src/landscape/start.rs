@@ -5,10 +5,9 @@
 use super::ensemble::Ensemble;
 use super::error::LandscapeError;
 use super::grid;
-use didact_math::linalg::Mat;
 use didact_math::roots::minimum;
 use didact_math::spectra::WeightLaw;
-use didact_model::rule::{Kick, LocalRule, Sample};
+use didact_model::rule::{Batch, LocalRule, Sample};
 
 /// Averages before the first step, in the notation of dynamical mean-field theory, for one trained row φ = kick.
 #[derive(Clone, Debug)]
@@ -82,31 +81,43 @@ fn at_spacing(
     spacing: f64,
 ) -> Result<AtStart, LandscapeError> {
     let shape = rule.shape();
-    let k = shape.frozen;
-    let (mut kick, mut curvature, mut weight) = (Kick::new(shape), Mat::zeros(1, shape.rows()), [0.0]);
+    let (k, rows) = (shape.frozen, shape.rows());
     let (mut probabilities, mut weights) = (Vec::new(), Vec::new());
     let mut projections = vec![Vec::new(); k];
     let mut sums = [0.0; 4];
     let (mut teacher_response, mut teacher_moment) = (vec![0.0; k], vec![0.0; k]);
-    let mut fields = vec![0.0; shape.rows()];
-    grid::visit(dimension, spacing, |x, p| {
-        fields.copy_from_slice(&x[..1 + k]);
-        fields[0] *= norm;
-        let noise = x.get(1 + k).map_or(0.0, |e| label_noise * e);
-        let sample = Sample { fields: &fields, scalars: &[], noise };
-        rule.kick(&sample, &mut kick);
-        rule.curvature(&sample, &mut curvature);
-        rule.hessian_weights(&sample, &mut weight);
-        sums[0] += p * rule.loss(&sample);
-        sums[1] += p * curvature[(0, 0)];
-        sums[2] += p * kick.rows[0] * kick.rows[0];
-        sums[3] += p * weight[0] * weight[0];
-        probabilities.push(p);
-        weights.push(weight[0]);
+    grid::visit(dimension, spacing, |line| {
+        let size = line.last.len();
+        // Coordinates first: V/r, the v_n, then the noise if there is any.
+        let mut fields = Vec::with_capacity(dimension * size);
+        line.prefix.iter().for_each(|x| fields.extend(std::iter::repeat_n(*x, size)));
+        fields.extend_from_slice(line.last);
+        let mut noise = fields.split_off(rows * size);
+        noise.iter_mut().for_each(|e| *e *= label_noise);
+        noise.resize(size, 0.0);
+        fields[..size].iter_mut().for_each(|v| *v *= norm);
+        let batch = Batch { fields: &fields, size, scalars: &[], noise: &noise };
+        let (mut loss, mut kick, mut curvature) = (vec![0.0; size], vec![0.0; size], vec![0.0; rows * size]);
+        rule.loss_batch(&batch, &mut loss);
+        rule.curvature_batch(&batch, rows, &mut kick, &mut curvature);
+        // One trained row: its Hessian weight is ∂kick/∂V.
+        let weight = &curvature[..size];
+        for (l, p) in line.weights.iter().enumerate() {
+            sums[0] += p * loss[l];
+            sums[1] += p * weight[l];
+            sums[2] += p * kick[l] * kick[l];
+            sums[3] += p * weight[l] * weight[l];
+        }
+        probabilities.extend_from_slice(line.weights);
+        weights.extend_from_slice(weight);
         for n in 0..k {
-            teacher_response[n] += p * curvature[(0, 1 + n)];
-            teacher_moment[n] += p * weight[0] * x[1 + n] * x[1 + n];
-            projections[n].push(x[1 + n]);
+            let own = (1 + n) * size..(2 + n) * size;
+            let (v, response) = (&fields[own.clone()], &curvature[own]);
+            for (l, p) in line.weights.iter().enumerate() {
+                teacher_response[n] += p * response[l];
+                teacher_moment[n] += p * weight[l] * v[l] * v[l];
+            }
+            projections[n].extend_from_slice(v);
         }
     });
     let law = WeightLaw::from_parts(probabilities, weights)?;
@@ -131,15 +142,15 @@ fn at_spacing(
 /// weights keep falling on the way out.
 pub fn weight_infimum(rule: &dyn LocalRule) -> Result<f64, LandscapeError> {
     let shape = rule.shape();
-    let mut weights = vec![0.0; shape.trained];
     let mut fields = vec![0.0; shape.rows()];
     let mut smallest = |v: f64, ray: &[f64], noise: f64, reach: f64| {
         fields[..shape.trained].fill(v);
         for (field, direction) in fields[shape.trained..].iter_mut().zip(ray) {
             *field = reach * direction;
         }
-        rule.hessian_weights(&Sample { fields: &fields, scalars: &[], noise: noise * reach }, &mut weights);
-        weights.iter().copied().filter(|g| !g.is_nan()).fold(f64::INFINITY, f64::min)
+        let sample = Sample { fields: &fields, scalars: &[], noise: noise * reach };
+        let weights = (0..shape.trained).map(|row| rule.row_weight(&sample, row));
+        weights.filter(|g| !g.is_nan()).fold(f64::INFINITY, f64::min)
     };
     let mut lowest = f64::INFINITY;
     let mut by_reach = [f64::INFINITY; REACHES.len()];
