@@ -4,6 +4,7 @@
 //! descriptions, schema, command line and lists follow.
 
 pub mod committee;
+pub mod multi_index;
 
 use crate::problem::Problem;
 use crate::quantity::Quantity;
@@ -184,4 +185,5 @@ macro_rules! families {
 
 families! {
     Committee(committee::Committee),
+    MultiIndex(multi_index::MultiIndex),
 }

@@ -89,7 +89,9 @@ fn plain(text: &str, directions: usize) -> String {
             i += 3 + inside.chars().count();
             let (left, right) = match inside.split_once('>') {
                 Some((a, b)) => (a.to_string(), b.to_string()),
-                None => inside.split_once('<').map_or((inside.clone(), String::new()), |(a, b)| (b.into(), a.into())),
+                None => inside
+                    .split_once('<')
+                    .map_or((inside.clone(), String::new()), |(a, b)| (b.into(), a.into())),
             };
             let product = if ended { "*" } else { "" };
             out += &format!("{product}step(({})-({}))", plain(&left, directions), plain(&right, directions));
@@ -100,7 +102,9 @@ fn plain(text: &str, directions: usize) -> String {
             }
             // An exponent, as in 1e-3, but not the noise, as in 2e.
             let sign = usize::from(matches!(chars.get(i + 1), Some('+' | '-')));
-            if matches!(chars.get(i), Some('e' | 'E')) && chars.get(i + 1 + sign).is_some_and(char::is_ascii_digit) {
+            if matches!(chars.get(i), Some('e' | 'E'))
+                && chars.get(i + 1 + sign).is_some_and(char::is_ascii_digit)
+            {
                 i += 1 + sign;
                 while i < chars.len() && chars[i].is_ascii_digit() {
                     i += 1;
@@ -119,7 +123,9 @@ fn plain(text: &str, directions: usize) -> String {
             if ended {
                 out.push('*');
             }
-            let latent = word == "e" || word == "eps" || word.strip_prefix('z').is_some_and(|d| d.chars().all(|c| c.is_ascii_digit()));
+            let latent = word == "e"
+                || word == "eps"
+                || word.strip_prefix('z').is_some_and(|d| d.chars().all(|c| c.is_ascii_digit()));
             out += match word.as_str() {
                 "eps" => "e",
                 "z" if directions == 1 => "z1",

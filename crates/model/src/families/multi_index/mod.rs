@@ -70,7 +70,8 @@ impl MultiIndex {
 
 impl Family for MultiIndex {
     const NAME: &'static str = "multi-index";
-    const SUMMARY: &'static str = "a two-layer student with frozen second layer learns a formula of a few projections";
+    const SUMMARY: &'static str =
+        "a two-layer student with frozen second layer learns a formula of a few projections";
 
     fn references(&self) -> Vec<Reference> {
         vec![
@@ -127,7 +128,11 @@ impl Family for MultiIndex {
         let huber = |kappa| ResidualLoss::PseudoHuber { kappa };
         vec![
             Self::single("gelu", "z^2", huber(1.0)),
-            Self { weights: Some(vec![1.5]), biases: Some(vec![-0.3]), ..Self::single("quadratic", "z^2", huber(2.0)) },
+            Self {
+                weights: Some(vec![1.5]),
+                biases: Some(vec![-0.3]),
+                ..Self::single("quadratic", "z^2", huber(2.0))
+            },
             Self::single("linear", "z", ResidualLoss::Square),
             Self::single("tanh", "z + 0.3z^2", ResidualLoss::LogCosh),
             Self::single("gelu", "z^3 - 3z", ResidualLoss::Huber { kappa: 1.0 }),
