@@ -1,7 +1,8 @@
 //! From a description to a problem, a record and an engine.
 
 use crate::description::{
-    Description, MethodSpec, NamedTeachers, RowsSpec, RunSpec, SpectrumSpec, StartSpec, TeachersSpec,
+    DataSpec, Description, MethodSpec, NamedTeachers, RowsSpec, RunSpec, SpectrumSpec, StartSpec,
+    TeachersSpec,
 };
 use crate::source::{Diagnostic, Source, nearest};
 use didact_math::linalg::Mat;
@@ -9,7 +10,9 @@ use didact_math::ode::{Method, Options, Saving};
 use didact_model::observable;
 use didact_model::problem::ProblemError;
 use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw, Start};
-use didact_model::{Engine, Event, Model, Needed, Overlaps, Problem, Record, Shape, Spectrum, Training};
+use didact_model::{
+    Engine, Event, Model, Needed, Overlaps, Problem, Record, Samples, Shape, Spectrum, Training,
+};
 use didact_simulate::{Direct, Reduced};
 use didact_theory::OrderParameterOde;
 use std::sync::Arc;
@@ -100,6 +103,7 @@ pub fn problem(description: &Description, source: &Source) -> Result<Problem, Di
             batch: training.batch,
             label_noise: training.label_noise,
             constraint: training.constraint,
+            samples: samples(&description.data, source)?,
         },
         start,
         clock: section(description.record.as_ref(), "record", source)?.clock,
@@ -113,11 +117,29 @@ pub fn problem(description: &Description, source: &Source) -> Result<Problem, Di
             ProblemError::WeightDecay(_) => "training.constraint.weight-decay",
             ProblemError::Dimension { .. } | ProblemError::TooSmall { .. } => "data.dimension",
             ProblemError::Spectrum(_) => "data.spectrum",
+            ProblemError::SampleRatio(_) | ProblemError::NoSamples { ratio: Some(_) } => {
+                "data.samples-per-dimension"
+            }
+            ProblemError::NoSamples { ratio: None } => "data.samples",
+            ProblemError::FullBatchScaling => "training",
+            ProblemError::FullBatchClock => "record",
+            ProblemError::FullBatchBatch(_) => "training.batch",
         };
         Diagnostic::new(&e).at_key(source, key)
     })?;
     model.admits(&problem).map_err(|e| Diagnostic::new(&e.message).hint(&e.hint).at_key(source, e.key))?;
     Ok(problem)
+}
+
+/// The training set, if there is one.
+fn samples(data: &DataSpec, source: &Source) -> Result<Option<Samples>, Diagnostic> {
+    match (data.samples_per_dimension, data.samples) {
+        (Some(_), Some(_)) => Err(Diagnostic::new("`samples` and `samples-per-dimension` are both given")
+            .hint("give n, or n/d")
+            .at_key(source, "data.samples")),
+        (Some(ratio), None) => Ok(Some(Samples::PerDimension(ratio))),
+        (None, count) => Ok(count.map(Samples::Count)),
+    }
 }
 
 fn spectrum(spec: &SpectrumSpec) -> Result<Spectrum, didact_model::spectrum::SpectrumError> {

@@ -53,8 +53,11 @@ impl Plan {
             stages.push(Planned { problem, until, event });
         }
         stages.push(Planned { problem: last, until: record.end(), event: None });
+        for stage in &stages {
+            engine.admits(&stage.problem, &record).map_err(|e| refused(&e, source))?;
+        }
         try_start(&stages[0].problem, record.seed, source)?;
-        if engine.name() != "ode" {
+        if !engine.takes_infinite_dimension() {
             let problem = &stages[0].problem;
             problem.finite_dimension(engine.name()).map_err(|e| Diagnostic::new(e).at_key(source, "data"))?;
         }
@@ -134,6 +137,18 @@ impl Plan {
         }
         record
     }
+}
+
+/// Points at what an engine refuses.
+fn refused(error: &EngineError, source: &Source) -> Diagnostic {
+    let key = match error {
+        EngineError::OnePass { .. } => "data.samples-per-dimension",
+        EngineError::NoTrainingSet { .. } => "record.observe",
+        EngineError::FullBatch { .. } => "data",
+        EngineError::TooLarge { .. } => "data.dimension",
+        _ => "run",
+    };
+    Diagnostic::new(error).at_key(source, key)
 }
 
 /// Draws one start, so that an impossible one is refused before anything runs.

@@ -39,6 +39,7 @@ pub fn run_replicas<C: Chain>(
 ) -> Result<Trajectory, EngineError> {
     problem.validate()?;
     record.validate()?;
+    engine.admits(problem, record)?;
     let dimension = problem.finite_dimension(engine.name())?;
     let one = |replica: u32| {
         let setting = Setting {

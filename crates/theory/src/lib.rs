@@ -1,5 +1,6 @@
 //! Predictions: what happens to the overlaps when the dimension goes to infinity.
 
+pub mod dmft;
 pub mod landscape;
 pub mod order_parameters;
 

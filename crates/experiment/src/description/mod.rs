@@ -114,6 +114,12 @@ pub struct DataSpec {
     /// d; needed by simulations and by random starts. Without it theory takes d → ∞.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dimension: Option<u64>,
+    /// δ = n/d: a fixed training set of δ d samples, visited whole at every step (engines `full-batch` and `dmft`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples_per_dimension: Option<f64>,
+    /// n, in place of δ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<u64>,
     /// Σ.
     #[serde(default)]
     pub spectrum: SpectrumSpec,

@@ -111,7 +111,10 @@ mod tests {
             formula.values(&[&columns[0], &columns[1]], &mut out);
             for (j, got) in out.iter().enumerate() {
                 let one = formula.value(&[columns[0][j], columns[1][j]]);
-                assert!(got.to_bits() == one.to_bits() || (got.is_nan() && one.is_nan()), "{text}: {got} {one}");
+                assert!(
+                    got.to_bits() == one.to_bits() || (got.is_nan() && one.is_nan()),
+                    "{text}: {got} {one}"
+                );
             }
         }
     }

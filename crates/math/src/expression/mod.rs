@@ -99,7 +99,9 @@ impl Expression {
     /// (f, ∂f, ∂²f) with respect to one chosen variable.
     pub fn jet(&self, x: &[f64], variable: usize) -> Jet {
         self.check(x);
-        run::<Jet, STACK>(&self.program, |i| if i == variable { Jet::variable(x[i]) } else { Jet::constant(x[i]) })
+        run::<Jet, STACK>(&self.program, |i| {
+            if i == variable { Jet::variable(x[i]) } else { Jet::constant(x[i]) }
+        })
     }
 
     /// Writes ∇f into `out` and returns f.
@@ -132,7 +134,8 @@ impl Expression {
 
     /// True when the formula itself can jump where the argument of one of its functions vanishes (`step`, `sign`, `floor`).
     pub fn has_jumps(&self) -> bool {
-        let jumps = |step: &Step| matches!(step, Step::Apply(Function::Step | Function::Sign | Function::Floor));
+        let jumps =
+            |step: &Step| matches!(step, Step::Apply(Function::Step | Function::Sign | Function::Floor));
         self.program.iter().any(jumps)
     }
 

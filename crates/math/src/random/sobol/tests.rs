@@ -28,8 +28,11 @@ fn the_first_two_axes_are_a_net_of_best_quality() {
     sobol_column(1, 0, 1, &mut y);
     for a in 0..=8 {
         let (columns, rows) = (f64::from(1 << a), f64::from(1 << (8 - a)));
-        let mut boxes: Vec<usize> =
-            x.iter().zip(&y).map(|(x, y)| (x * columns) as usize * rows as usize + (y * rows) as usize).collect();
+        let mut boxes: Vec<usize> = x
+            .iter()
+            .zip(&y)
+            .map(|(x, y)| (x * columns) as usize * rows as usize + (y * rows) as usize)
+            .collect();
         boxes.sort_unstable();
         boxes.dedup();
         assert_eq!(boxes.len(), 256, "2^-{a} wide");
