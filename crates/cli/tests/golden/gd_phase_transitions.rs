@@ -1,9 +1,10 @@
 //! Answers to the cases of `golden/gd-phase-transitions.json`.
 
+mod dynamics;
+
 use crate::compare::Answer;
 use crate::inputs::Inputs;
 
-/// No kind is known yet.
-pub fn answer(_kind: &str, _inputs: &Inputs) -> Option<Answer> {
-    None
+pub fn answer(kind: &str, inputs: &Inputs) -> Option<Answer> {
+    dynamics::answer(kind, inputs)
 }
