@@ -9,3 +9,4 @@ pub mod ode;
 pub mod random;
 pub mod roots;
 pub mod simd;
+pub mod spectra;

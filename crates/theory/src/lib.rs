@@ -1,6 +1,7 @@
 //! Predictions: what happens to the overlaps when the dimension goes to infinity.
 
 pub mod dmft;
+pub mod landscape;
 pub mod order_parameters;
 
 pub use order_parameters::OrderParameterOde;

@@ -1,4 +1,4 @@
-//! Answers to the cases of `golden/gd-phase-transitions.json`.
+//! Cases of `gd-phase-transitions`: full-batch gradient descent on multi-index targets.
 
 mod dynamics;
 

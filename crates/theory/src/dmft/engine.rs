@@ -1,9 +1,9 @@
 //! The engine `dmft`: curves of observables in the limit, with the error of their sampling.
 
+use super::LANES;
 use super::kernels::Equations;
 use super::points::{Points, Sampling};
 use super::process::Process;
-use super::LANES;
 use crate::landscape::split;
 use didact_math::linalg::Mat;
 use didact_model::constraint::Constraint;
@@ -53,13 +53,19 @@ impl Engine for Dmft {
         }
         let Sampling { samples, spread, .. } = self.sampling;
         if !samples.is_power_of_two() || !(LANES..=1 << 24).contains(&samples) {
-            return refuse(&format!("{samples} samples"), &format!("use a power of two from {LANES} to 2^24"));
+            return refuse(
+                &format!("{samples} samples"),
+                &format!("use a power of two from {LANES} to 2^24"),
+            );
         }
         if self.scrambles == 0 {
             return refuse("0 scrambles of the samples", "use at least 2: they tell the sampling error");
         }
         if !(spread.is_finite() && spread >= 1.0) {
-            return refuse(&format!("a spread of {spread}"), "use 1, or up to 2 to see the tails of the labels");
+            return refuse(
+                &format!("a spread of {spread}"),
+                "use 1, or up to 2 to see the tails of the labels",
+            );
         }
         if spread != 1.0 && problem.rule.shape().scalars > 0 {
             return refuse("importance sampling with trained scalars", "leave `spread` at 1");
@@ -67,7 +73,9 @@ impl Engine for Dmft {
         if problem.spectrum.eigenvalues() != [1.0] {
             return refuse("the equations are those of isotropic inputs", "use engine `full-batch`");
         }
-        if problem.training.constraint != (Constraint { weight_decay: problem.training.constraint.weight_decay, ..Constraint::none() }) {
+        if problem.training.constraint
+            != (Constraint { weight_decay: problem.training.constraint.weight_decay, ..Constraint::none() })
+        {
             return refuse("the equations know no constraint but weight decay", "use engine `full-batch`");
         }
         if problem.rule.jumps().trained {
@@ -157,11 +165,14 @@ pub fn equations(problem: &Problem) -> Result<(Equations, String), EngineError> 
     let label = |z: &[f64], noise: f64| problem.rule.label(z, t.label_noise * noise).unwrap_or(f64::NAN);
     let directions = match split(shape.frozen, t.label_noise > 0.0, &label) {
         Ok(found) => found,
-        Err(error) => return Ok((equations, format!("responses to all frozen directions are sampled: {error}"))),
+        Err(error) => {
+            return Ok((equations, format!("responses to all frozen directions are sampled: {error}")));
+        }
     };
     let overlap = |hard: &Vec<f64>| {
         (0..shape.trained).any(|i| {
-            let along: f64 = hard.iter().enumerate().map(|(n, h)| h * equations.start[(i, shape.trained + n)]).sum();
+            let along: f64 =
+                hard.iter().enumerate().map(|(n, h)| h * equations.start[(i, shape.trained + n)]).sum();
             along.abs() > NO_OVERLAP
         })
     };
@@ -230,10 +241,12 @@ impl Dmft {
             while saves.get(rows.len()) == Some(&step) {
                 rows.push(record.observables.iter().map(|o| o.measure(&snapshot)).collect());
             }
-            let now: Vec<f64> = record.events.iter().map(|e| e.excess(e.observable.measure(&snapshot))).collect();
+            let now: Vec<f64> =
+                record.events.iter().map(|e| e.excess(e.observable.measure(&snapshot))).collect();
             let mut stopped = None;
             for (index, event) in record.events.iter().enumerate() {
-                let crossed = before.get(index).filter(|a| **a < 0.0 && now[index] >= 0.0 && passed[index].is_none());
+                let crossed =
+                    before.get(index).filter(|a| **a < 0.0 && now[index] >= 0.0 && passed[index].is_none());
                 if let Some(a) = crossed {
                     let at = (step as f64 - now[index] / (now[index] - a)) / per_clock;
                     passed[index] = Some(at);
