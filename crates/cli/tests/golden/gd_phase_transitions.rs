@@ -1,10 +1,10 @@
 //! Cases of `gd-phase-transitions`: full-batch gradient descent on multi-index targets.
 
-mod landscape;
+mod dynamics;
 
 use crate::compare::Answer;
 use crate::inputs::Inputs;
 
 pub fn answer(kind: &str, inputs: &Inputs) -> Option<Answer> {
-    landscape::answer(kind, inputs)
+    dynamics::answer(kind, inputs)
 }

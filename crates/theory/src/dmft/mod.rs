@@ -1,5 +1,6 @@
 //! Dynamical mean-field theory of full-batch gradient descent in discrete time: exact as n, d → ∞ at fixed n/d and steps.
 
+mod engine;
 mod estimate;
 mod kernels;
 mod lanes;
@@ -7,6 +8,7 @@ mod linear;
 mod points;
 mod process;
 
+pub use engine::{Dmft, equations};
 pub use estimate::{Diverged, estimate};
 pub use kernels::{Equations, Kernels};
 pub use linear::{LinearDescent, LinearState};

@@ -6,7 +6,7 @@ use super::points::Points;
 use super::{Dimensions, LANES};
 use didact_math::linalg::{Mat, cholesky_psd, solve};
 use didact_model::rule::Batch;
-use didact_model::{Kick, LocalRule, Sample};
+use didact_model::{Kick, Sample};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -138,18 +138,6 @@ impl<'a> Process<'a> {
         let kernels = Kernels::default();
         let scalars = equations.scalars.clone();
         Self { equations, points, size, kernels, scalars, factor, blocks }
-    }
-
-    pub(super) fn trained(&self) -> usize {
-        self.size.trained
-    }
-
-    pub(super) fn frozen(&self) -> usize {
-        self.size.frozen
-    }
-
-    pub(super) fn rule(&self) -> &dyn LocalRule {
-        self.equations.rule.as_ref()
     }
 
     /// Steps done: kernels of steps 0..t are known.
