@@ -70,7 +70,7 @@ impl Descent {
         if self.rule.jumps().trained {
             return Err(LandscapeError::Kinked);
         }
-        weight_infimum(self.rule.as_ref())
+        weight_infimum(self.rule.as_ref(), self.label_noise > 0.0)
     }
 
     /// The equations at n = δ d, with the responses to hard directions exactly 0.

@@ -1,12 +1,11 @@
 //! Kinds about Hessians: spectra, outliers, thresholds, easy and hard directions, baselines.
 
+use super::dynamics;
 use crate::compare::Answer;
 use crate::inputs::Inputs;
 use didact_math::spectra::{Bulk, Complex, WeightLaw, marchenko_pastur};
-use didact_model::LocalRule;
-use didact_model::families::Family;
-use didact_model::families::multi_index::{Link, MultiIndex};
-use didact_model::residual_loss::ResidualLoss;
+use didact_model::families::multi_index::MultiIndex;
+use didact_model::{Link, LocalRule};
 use didact_theory::dmft::{Points, Process, Sampling};
 use didact_theory::landscape::recovery::weak_recovery;
 use didact_theory::landscape::{
@@ -85,19 +84,7 @@ fn link(inputs: &Inputs) -> Link {
 }
 
 fn rule(inputs: &Inputs, link: &str, directions: usize) -> Arc<dyn LocalRule> {
-    let loss = match text(inputs, "loss", "square") {
-        "square" => ResidualLoss::Square,
-        "logcosh" => ResidualLoss::LogCosh,
-        "huber" => ResidualLoss::Huber { kappa: inputs.number("kappa") },
-        _ => ResidualLoss::PseudoHuber { kappa: inputs.number("kappa") },
-    };
-    let list = |key: &str| inputs.has(key).then(|| inputs.list(key));
-    let (weights, biases) = (list("a"), list("b"));
-    let students = weights.as_ref().or(biases.as_ref()).map_or(1, Vec::len);
-    let activation = text(inputs, "activation", "gelu");
-    MultiIndex { students, weights, biases, directions, ..MultiIndex::single(activation, link, loss) }
-        .rule()
-        .expect("a rule")
+    dynamics::rule(inputs, MultiIndex { link: link.into(), directions, ..dynamics::model(inputs) })
 }
 
 fn descent(inputs: &Inputs, eta: f64) -> Descent {
@@ -107,7 +94,8 @@ fn descent(inputs: &Inputs, eta: f64) -> Descent {
 
 /// Edge, ψ and outlier of one trained row, from quadrature nodes.
 fn hessian(ensemble: Ensemble, rule: &dyn LocalRule, delta: f64) -> HessianSpectrum {
-    let ensemble = ensemble.with_infimum(weight_infimum(rule).expect("bounded weights")).expect("a law");
+    let ensemble =
+        ensemble.with_infimum(weight_infimum(rule, false).expect("bounded weights")).expect("a law");
     ensemble.hessian(0, delta, &[vec![1.0]]).expect("a spectrum")
 }
 
