@@ -31,7 +31,7 @@ pub struct Descent {
 /// The deviation with which thresholds draw the teacher fields: the error at t = 10 falls by three, any value from 1.3 to 2 does as well.
 pub const THRESHOLD_SPREAD: f64 = 1.6;
 
-/// A sampled number and its standard error over scrambles (NaN for one scramble).
+/// A sampled number and its standard error over scrambles (0 for one scramble).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampled {
     /// Mean.
@@ -140,10 +140,15 @@ impl Descent {
         Ok(found)
     }
 
-    /// δ*_j(t): where the Hessian of row j at step t gets an informative direction of descent. Every trial δ sees the same random numbers.
+    /// δ*_j(t): where the Hessian of row j at step t gets an informative direction of descent; by quadrature at t = 0 if the rule is simple
+    /// enough. Every trial δ sees the same random numbers.
     pub fn threshold(&self, row: usize, t: usize) -> Result<Sampled, LandscapeError> {
         if self.split.hard.is_empty() {
             return Err(LandscapeError::NothingHard);
+        }
+        let shape = self.rule.shape();
+        if t == 0 && shape.trained == 1 && shape.rows() + usize::from(self.label_noise > 0.0) <= 2 {
+            return Ok(Sampled { value: self.initial_threshold()?, error: 0.0 });
         }
         self.check_weights()?;
         // A small sample finds the place, the large ones start from there.

@@ -13,7 +13,7 @@
 
 use super::error::LandscapeError;
 use didact_math::gauss::hermite;
-use didact_math::gauss::quadrature::gauss_hermite;
+use didact_math::gauss::normal::density;
 use didact_math::linalg::{Mat, dot, svd};
 use didact_math::random::{Address, Stream};
 
@@ -43,9 +43,10 @@ const FREQUENCIES: [f64; 5] = [0.35, 0.8, 1.3, 2.1, 3.4];
 const ORDERS: usize = 4;
 /// Signals of exact rules start here; zeros were seen below 1e-15.
 const EXACT: f64 = 1e-7;
-/// Gaussian variables up to which a product rule is used.
-const MOST: usize = 3;
-/// Samples beyond that.
+/// Spacings of product rules in one to four Gaussian variables, and their reach.
+const SPACINGS: [f64; 4] = [0.05, 0.1, 0.25, 0.5];
+const REACH: f64 = 8.5;
+/// Samples for more variables.
 const SAMPLES: usize = 1 << 17;
 
 /// Nodes, probabilities and labels.
@@ -58,13 +59,13 @@ struct Nodes {
 /// The easy and hard directions of y = h(z, ε) with k latent variables; `noisy` when h depends on ε.
 pub fn split(k: usize, noisy: bool, link: &dyn Fn(&[f64], f64) -> f64) -> Result<Split, LandscapeError> {
     let variables = k + usize::from(noisy);
-    // Two rules: what they disagree on is no signal. Even numbers of nodes: none sits on 0, where an indicator would break the symmetry.
-    let rules = match variables {
-        1 => vec![product(k, variables, 200, link)?, product(k, variables, 176, link)?],
-        2 => vec![product(k, variables, 120, link)?, product(k, variables, 102, link)?],
-        _ if variables <= MOST => vec![product(k, variables, 44, link)?, product(k, variables, 38, link)?],
-        _ => vec![sample(k, variables, link)?],
-    };
+    // Two rules: what they disagree on is no signal.
+    let rules = match SPACINGS.get(variables.wrapping_sub(1)) {
+        Some(spacing) => {
+            [1.0, 1.13].iter().map(|stretch| product(k, variables, stretch * spacing, link)).collect()
+        }
+        None => sample(k, variables, link).map(|nodes| vec![nodes]),
+    }?;
     let mut easy: Vec<Vec<f64>> = Vec::new();
     let mut rounds = Vec::new();
     while easy.len() < k {
@@ -157,24 +158,32 @@ fn first_order(nodes: &Nodes, k: usize, easy: &[Vec<f64>]) -> Mat {
     out
 }
 
+/// The trapezoidal product rule with nodes at odd multiples of h/2: symmetric, so that symmetric zeros are exactly 0 for indicators as well, and with no
+/// node on 0, where an indicator would break the symmetry. Gauss-Hermite nodes would converge slowly: the tests have branch points at y = ±i.
 fn product(
     k: usize,
     variables: usize,
-    size: usize,
+    spacing: f64,
     link: &dyn Fn(&[f64], f64) -> f64,
 ) -> Result<Nodes, LandscapeError> {
-    let rule = gauss_hermite(size);
+    let half = (REACH / spacing).ceil() as i64;
+    let axis: Vec<f64> = (-half..half).map(|i| (i as f64 + 0.5) * spacing).collect();
+    let shares: Vec<f64> = axis.iter().map(|x| spacing * density(*x)).collect();
+    let size = axis.len();
     let count = size.pow(variables as u32);
     let mut nodes = Nodes::with_room(count, k);
     let mut x = vec![0.0; variables];
     for code in 0..count {
         let (mut digits, mut p) = (code, 1.0);
         for slot in &mut x {
-            *slot = rule.nodes[digits % size];
-            p *= rule.weights[digits % size];
+            *slot = axis[digits % size];
+            p *= shares[digits % size];
             digits /= size;
         }
-        nodes.push(&x, k, p, link)?;
+        // Corners of the cube carry nothing.
+        if p > 1e-18 * spacing.powi(variables as i32) {
+            nodes.push(&x, k, p, link)?;
+        }
     }
     Ok(nodes)
 }
@@ -266,6 +275,19 @@ mod tests {
         assert!(split.easy[0][2].abs() > 0.999);
         let gap = &split.rounds[0];
         assert!(gap.singular_values[0] > 10.0 * gap.tolerance && gap.singular_values[1] < gap.tolerance);
+    }
+
+    #[test]
+    fn a_direction_between_the_axes_is_found_to_many_digits() {
+        let (dimension, projector) =
+            easy(2, |z| (z[0] + 2.0 * z[1]).powi(3) + 0.3 * (2.0 * z[0] - z[1]).powi(2));
+        assert_eq!(dimension, 1);
+        for (got, want) in projector.as_slice().iter().zip([0.2, 0.4, 0.4, 0.8]) {
+            assert!((got - want).abs() < 1e-9, "{projector:?}");
+        }
+        let (dimension, projector) = easy(4, |z| z[0] + z[1] + z[2] * z[3]);
+        assert_eq!(dimension, 1);
+        assert!((projector[(0, 1)] - 0.5).abs() < 1e-9 && projector[(2, 2)].abs() < 1e-9);
     }
 
     #[test]

@@ -20,31 +20,49 @@ pub(super) struct Line<'a> {
     pub weights: &'a [f64],
 }
 
-/// Calls `visit` for every line of nodes of spacing h in the ball.
-pub(super) fn visit(dimension: usize, spacing: f64, mut visit: impl FnMut(&Line)) {
-    let side = (RADIUS / spacing).floor() as i64;
-    let nodes: Vec<f64> = (-side..=side).map(|i| i as f64 * spacing).collect();
-    let shares: Vec<f64> = nodes.iter().map(|x| spacing * density(*x)).collect();
-    let mut weights = vec![0.0; nodes.len()];
+/// Calls `visit` for every line of nodes in the ball, of the given spacing along each axis.
+pub(super) fn visit(spacing: &[f64], mut visit: impl FnMut(&Line)) {
+    let axes: Vec<Axis> = spacing.iter().map(|h| Axis::new(*h)).collect();
+    let (last, outer) = axes.split_last().expect("at least one dimension");
+    let mut weights = vec![0.0; last.nodes.len()];
     let mut prefix = [0.0; MOST];
-    let outer = nodes.len().pow(dimension as u32 - 1);
-    for code in 0..outer {
+    for code in 0..outer.iter().map(|axis| axis.nodes.len()).product() {
         let (mut digits, mut weight, mut square) = (code, 1.0, 0.0);
         // The first coordinate is the slowest.
-        for slot in prefix[..dimension - 1].iter_mut().rev() {
-            *slot = nodes[digits % nodes.len()];
-            weight *= shares[digits % nodes.len()];
+        for (slot, axis) in prefix.iter_mut().zip(outer).rev() {
+            let i = digits % axis.nodes.len();
+            *slot = axis.nodes[i];
+            weight *= axis.shares[i];
             square += *slot * *slot;
-            digits /= nodes.len();
+            digits /= axis.nodes.len();
         }
         if square > RADIUS * RADIUS {
             continue;
         }
-        let reach = ((RADIUS * RADIUS - square).sqrt() / spacing).floor() as i64;
-        let range = (side - reach.min(side)) as usize..=(side + reach.min(side)) as usize;
-        let count = range.clone().count();
-        weights[..count].iter_mut().zip(&shares[range.clone()]).for_each(|(w, share)| *w = weight * share);
-        visit(&Line { prefix: &prefix[..dimension - 1], last: &nodes[range], weights: &weights[..count] });
+        let side = last.nodes.len() / 2;
+        let reach = (((RADIUS * RADIUS - square).sqrt() / last.spacing) as usize).min(side);
+        let range = side - reach..=side + reach;
+        let count = 2 * reach + 1;
+        weights[..count]
+            .iter_mut()
+            .zip(&last.shares[range.clone()])
+            .for_each(|(w, share)| *w = weight * share);
+        visit(&Line { prefix: &prefix[..outer.len()], last: &last.nodes[range], weights: &weights[..count] });
+    }
+}
+
+struct Axis {
+    spacing: f64,
+    nodes: Vec<f64>,
+    shares: Vec<f64>,
+}
+
+impl Axis {
+    fn new(spacing: f64) -> Self {
+        let side = (RADIUS / spacing).floor() as i64;
+        let nodes: Vec<f64> = (-side..=side).map(|i| i as f64 * spacing).collect();
+        let shares = nodes.iter().map(|x| spacing * density(*x)).collect();
+        Self { spacing, nodes, shares }
     }
 }
 
@@ -54,7 +72,7 @@ mod tests {
     fn moments_of_the_normal_law_are_exact() {
         for dimension in 1..=3 {
             let (mut mass, mut fourth) = (0.0, 0.0);
-            super::visit(dimension, 0.2, |line| {
+            super::visit(&vec![0.2; dimension], |line| {
                 mass += line.weights.iter().sum::<f64>();
                 fourth += line.weights.iter().zip(line.last).map(|(w, x)| w * x.powi(4)).sum::<f64>();
             });

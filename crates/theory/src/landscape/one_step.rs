@@ -69,7 +69,9 @@ pub fn one_step(rule: &dyn LocalRule, norm: f64, delta: f64, eta: f64) -> Result
     let mut sums = [0.0; 7];
     // φ(0) and its derivatives stay while x₁ runs along a line.
     let (mut kick, mut curvature) = (Kick::new(shape), Mat::zeros(1, 2));
-    grid::visit(3, SPACING / norm.max(1.0), |line| {
+    // W(1) moves by `spread` per unit of x₁, so a coarser grid resolves the same fields; 0.25 still integrates the Gaussian to round-off.
+    let axes = [SPACING / norm.max(1.0), SPACING, (SPACING / spread.max(1e-9)).min(0.25)];
+    grid::visit(&axes, |line| {
         let (w0, v, size) = (norm * line.prefix[0], line.prefix[1], line.last.len());
         let sample = Sample { fields: &[w0, v], scalars: &[], noise: 0.0 };
         rule.kick(&sample, &mut kick);

@@ -315,12 +315,7 @@ fn threshold(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let t = whole(arguments, "t")?;
     let (mut descent, rule) = sampled_descent(arguments)?;
     descent.scrambles = arguments.count("scrambles") as u32;
-    let shape = rule.shape();
-    if t == 0 && shape.trained == 1 && shape.rows() + usize::from(descent.label_noise > 0.0) <= 2 {
-        let delta = descent.initial_threshold().map_err(refused)?;
-        return Ok(vec![("delta", json!(delta)), ("error", json!(0.0)), ("rows", json!([delta]))]);
-    }
-    lowest_of_rows(&descent, shape.trained, t).map(|(value, error, rows)| {
+    lowest_of_rows(&descent, rule.shape().trained, t).map(|(value, error, rows)| {
         vec![("delta", json!(value)), ("error", json!(error)), ("rows", json!(rows))]
     })
 }

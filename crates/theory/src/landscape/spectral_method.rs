@@ -96,7 +96,7 @@ pub fn spectral_method(
     let (mut probabilities, mut weights) = (Vec::new(), Vec::new());
     let mut projections = vec![Vec::new(); k];
     let mut point = vec![0.0; fields];
-    grid::visit(fields, SPACING[fields - 1], |line| {
+    grid::visit(&vec![SPACING[fields - 1]; fields], |line| {
         point[..fields - 1].copy_from_slice(line.prefix);
         for (x, p) in line.last.iter().zip(line.weights) {
             point[fields - 1] = *x;

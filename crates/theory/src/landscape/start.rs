@@ -47,8 +47,7 @@ pub fn at_start(rule: &dyn LocalRule, norm: f64, label_noise: f64) -> Result<AtS
         return Err(LandscapeError::TooManyFields { fields: dimension, most: grid::MOST });
     }
     // Three dimensions: one pass at the spacing that the memory affords.
-    let (first, refinements) = if dimension == 3 { (0.1, 0) } else { (SPACING, REFINEMENTS) };
-    let mut spacing = first / norm.max(1.0);
+    let (mut spacing, refinements) = if dimension == 3 { (0.1, 0) } else { (SPACING, REFINEMENTS) };
     let mut now = at_spacing(rule, norm, label_noise, dimension, spacing)?;
     for _ in 0..refinements {
         spacing *= 0.6;
@@ -86,7 +85,10 @@ fn at_spacing(
     let mut projections = vec![Vec::new(); k];
     let mut sums = [0.0; 4];
     let (mut teacher_response, mut teacher_moment) = (vec![0.0; k], vec![0.0; k]);
-    grid::visit(dimension, spacing, |line| {
+    // The trained field is r x: long rows need a finer grid in x.
+    let mut axes = vec![spacing; dimension];
+    axes[0] /= norm.max(1.0);
+    grid::visit(&axes, |line| {
         let size = line.last.len();
         // Coordinates first: V/r, the v_n, then the noise if there is any.
         let mut fields = Vec::with_capacity(dimension * size);
