@@ -25,6 +25,7 @@ pub use clock::Clock;
 pub use constraint::Constraint;
 pub use engine::{Engine, EngineError, Monitor, Unwatched};
 pub use families::Model;
+pub use families::multi_index::Link;
 pub use overlaps::Overlaps;
 pub use problem::{Problem, Samples, Training};
 pub use record::{Event, Record};

@@ -8,7 +8,7 @@ mod dense;
 mod triangular;
 
 pub use cholesky::{NotPositive, cholesky_psd, is_psd};
-pub use dense::{Eigen, Svd, eigenvalues_general, solve, svd, symmetric_eigen};
+pub use dense::{Eigen, Svd, eigenvalues_general, solve, svd, symmetric_eigen, weighted_gram};
 pub use triangular::{absorb_columns, lower_from_rows};
 
 use std::ops::{Index, IndexMut};

@@ -86,13 +86,49 @@ pub enum LandscapeError {
         /// ψ there.
         value_high: f64,
     },
-    /// The dynamics gave no law of weights.
-    #[error("no law of Hessian weights at delta = {delta}: {reason}")]
-    NoDynamics {
+    /// Training diverges before the step asked for.
+    #[error(
+        "gradient descent diverges at step {step} for delta = {delta}\n\nhint: use a smaller learning rate"
+    )]
+    Diverges {
         /// δ.
         delta: f64,
-        /// Why.
-        reason: String,
+        /// First step without a law.
+        step: usize,
+    },
+    /// The root finder met a value that is no number.
+    #[error("psi is not a number near delta = {delta}")]
+    NotANumber {
+        /// δ.
+        delta: f64,
+    },
+    /// The rule compares with something else than a label.
+    #[error(
+        "this rule has no labels, hence no easy and hard directions\n\nhint: use a family whose teacher is a link"
+    )]
+    NoLabel,
+    /// σ″ has Dirac terms.
+    #[error(
+        "the units have kinks, where the second derivative is a Dirac term: their Hessian has no bounded weights\n\n\
+         hint: use a smooth activation (gelu, tanh, quadratic, softplus)"
+    )]
+    Kinked,
+    /// Optimal preprocessing is known for one direction.
+    #[error(
+        "optimal preprocessing is for links of one direction without noise and without flat pieces, not for {directions} \
+         directions\n\nhint: give a formula in y and delta"
+    )]
+    NotOneDirection {
+        /// How many.
+        directions: usize,
+    },
+    /// A preprocessing without an upper bound.
+    #[error(
+        "the preprocessing reaches {value} on large labels: the bulk has no right edge\n\nhint: use a bounded function of y"
+    )]
+    UnboundedPreprocessing {
+        /// Its value far out.
+        value: f64,
     },
     /// From the spectrum.
     #[error(transparent)]

@@ -138,9 +138,9 @@ fn at_spacing(
 
 /// inf supp G of the one trained row of a rule whose fields can take any value: what nodes and samples overestimate.
 ///
-/// The trained field is scanned on |V| ≤ 40 and refined, the teacher fields and the noise along rays out to 10⁹. `Unbounded` when the
+/// The trained field is scanned on |V| ≤ 40 and refined, the teacher fields, and the noise if there is any, along rays out to 10⁸. `Unbounded` when the
 /// weights keep falling on the way out.
-pub fn weight_infimum(rule: &dyn LocalRule) -> Result<f64, LandscapeError> {
+pub fn weight_infimum(rule: &dyn LocalRule, noisy: bool) -> Result<f64, LandscapeError> {
     let shape = rule.shape();
     let mut fields = vec![0.0; shape.rows()];
     let mut smallest = |v: f64, ray: &[f64], noise: f64, reach: f64| {
@@ -152,10 +152,11 @@ pub fn weight_infimum(rule: &dyn LocalRule) -> Result<f64, LandscapeError> {
         let weights = (0..shape.trained).map(|row| rule.row_weight(&sample, row));
         weights.filter(|g| !g.is_nan()).fold(f64::INFINITY, f64::min)
     };
+    let noises: &[f64] = if noisy { &[0.0, 1.0, -1.0] } else { &[0.0] };
     let mut lowest = f64::INFINITY;
     let mut by_reach = [f64::INFINITY; REACHES.len()];
     for ray in rays(shape.frozen) {
-        for noise in [0.0, 1.0, -1.0] {
+        for &noise in noises {
             for (slot, &reach) in by_reach.iter_mut().zip(&REACHES) {
                 let mut at = (0.0, f64::INFINITY);
                 for i in -800..=800 {

@@ -15,16 +15,26 @@ const SMALLEST: f64 = 1e-3;
 /// dynamics, every call must use the same random numbers: noise that differs from call to call has no root.
 pub fn threshold(
     tolerance: f64,
+    psi: impl FnMut(f64) -> Result<f64, LandscapeError>,
+) -> Result<f64, LandscapeError> {
+    threshold_from(FIRST, FACTOR, tolerance, psi)
+}
+
+/// As [`threshold`], scanning up (or, if ψ < 0 already, down) from `start` by `factor`.
+pub(super) fn threshold_from(
+    start: f64,
+    factor: f64,
+    tolerance: f64,
     mut psi: impl FnMut(f64) -> Result<f64, LandscapeError>,
 ) -> Result<f64, LandscapeError> {
-    let mut low = (FIRST, psi(FIRST)?);
+    let mut low = (start, psi(start)?);
     while low.1 < 0.0 {
-        let delta = low.0 / FACTOR;
+        let delta = low.0 / factor;
         if delta < SMALLEST {
             return Err(LandscapeError::NoThreshold {
                 low: low.0,
                 value_low: low.1,
-                high: FIRST,
+                high: start,
                 value_high: low.1,
             });
         }
@@ -34,7 +44,7 @@ pub fn threshold(
     let mut high = low;
     while high.1 >= 0.0 {
         low = high;
-        let delta = high.0 * FACTOR;
+        let delta = high.0 * factor;
         if delta > LARGEST {
             let (value_low, value_high) = (first.1, high.1);
             return Err(LandscapeError::NoThreshold { low: first.0, value_low, high: high.0, value_high });
@@ -56,7 +66,7 @@ pub fn threshold(
     match (root, failure) {
         (_, Some(error)) => Err(error),
         (Ok(root), None) => Ok(root),
-        (Err(error), None) => Err(LandscapeError::NoDynamics { delta: low.0, reason: error.to_string() }),
+        (Err(_), None) => Err(LandscapeError::NotANumber { delta: low.0 }),
     }
 }
 

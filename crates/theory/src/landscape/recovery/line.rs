@@ -34,6 +34,21 @@ pub(super) fn kernel(k: usize, link: Link) -> Option<Mat> {
     Some(Mat::identity(k * k).scaled(information))
 }
 
+/// κ(y) of a link of one variable; `None` when it has flat pieces. A label out of reach comes from |z| > 10: as good
+/// as infinity.
+pub(super) fn excess<'a>(link: Link<'a>) -> Option<Box<dyn Fn(f64) -> f64 + 'a>> {
+    let profile = move |x: f64| link(&[x], 0.0);
+    let even = probes(1, 40).iter().all(|z| close(link(z, 0.0), link(&[-z[0]], 0.0)));
+    let end = 10.0;
+    let start = if even { 0.0 } else { -end };
+    let ends = Line { profile: &profile, start, end, dimension: 1 }.pieces()?;
+    Some(Box::new(move |y| {
+        let line = Line { profile: &profile, start, end, dimension: 1 };
+        let kappa = line.excess(y, &ends);
+        if kappa.is_nan() { f64::INFINITY } else { kappa }
+    }))
+}
+
 struct Line<'a> {
     profile: &'a dyn Fn(f64) -> f64,
     start: f64,

@@ -78,6 +78,17 @@ pub fn weak_recovery(k: usize, link: Link) -> Result<WeakRecovery, LandscapeErro
     Ok(WeakRecovery { delta: 1.0 / largest, error: error / (largest * largest), method })
 }
 
+/// E[z²|y] − 1 as a function of y, for one latent direction without noise.
+pub(super) fn one_direction<'a>(
+    k: usize,
+    link: Link<'a>,
+) -> Result<Box<dyn Fn(f64) -> f64 + 'a>, LandscapeError> {
+    if k != 1 || !matches!(noise(k, link)?, Noise::Absent) {
+        return Err(LandscapeError::NotOneDirection { directions: k });
+    }
+    line::excess(link).ok_or(LandscapeError::NotOneDirection { directions: k })
+}
+
 /// E[K ⊗ K], the map M ↦ E[K M K] as a matrix on k x k matrices, built up label by label.
 struct KernelSum {
     k: usize,
