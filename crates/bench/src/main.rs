@@ -1,6 +1,7 @@
 //! The workloads that didact shares with other tools, printed one JSON line each, and its own scaling tables.
 //!
 //!     cargo run --release -p didact-bench -- W1 W2          # workloads, one thread
+//!     cargo run --release -p didact-bench -- W4 W5          # on one thread, then on two
 //!     cargo run --release -p didact-bench -- cost           # cost per step and per call of the parts
 //!
 //! A line is `{"workload", "peer", "seconds", "work", "result"}`: seconds is the best of 3 after one untimed call, and
@@ -10,6 +11,7 @@
 
 mod committee;
 mod cost;
+mod descent;
 mod harness;
 mod portable;
 
@@ -22,6 +24,12 @@ fn main() {
     if wants("W2") {
         committee::direct();
         committee::reduced();
+    }
+    if wants("W4") {
+        [1, 2].into_iter().for_each(descent::full_batch);
+    }
+    if wants("W5") {
+        [1, 2].into_iter().for_each(descent::mean_field);
     }
     if wants("cost") || wants("steps") {
         cost::reduced_steps();

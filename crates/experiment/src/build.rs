@@ -13,20 +13,26 @@ use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw, Start};
 use didact_model::{
     Engine, Event, Model, Needed, Overlaps, Problem, Record, Samples, Shape, Spectrum, Training,
 };
-use didact_simulate::{Direct, Reduced};
+use didact_simulate::{Direct, FullBatch, Reduced};
 use didact_theory::OrderParameterOde;
+use didact_theory::dmft::{Dmft, Sampling};
 use std::sync::Arc;
 
 /// Engines by name, with one line each.
-pub const ENGINES: [(&str, &str); 3] = [
+pub const ENGINES: [(&str, &str); 5] = [
     ("ode", "order-parameter equations: the limit of infinite dimension, with error control"),
     ("reduced", "the overlaps alone, exact in law at any finite d, at a cost free of d"),
     ("direct", "plain SGD on d-dimensional weights"),
+    ("full-batch", "gradient descent on a fixed training set of n samples in d dimensions"),
+    (
+        "dmft",
+        "dynamical mean-field theory of full-batch: the limit of infinite n and d, with sampling errors",
+    ),
 ];
 
 /// The engine of a run.
 pub fn engine(run: &RunSpec, source: &Source) -> Result<Box<dyn Engine>, Diagnostic> {
-    let only_ode = run.quadratic_term.is_some() || run.tolerance.is_some() || run.method.is_some();
+    check_options(run, source)?;
     match run.engine.as_str() {
         "ode" => {
             let needed =
@@ -53,15 +59,23 @@ pub fn engine(run: &RunSpec, source: &Source) -> Result<Box<dyn Engine>, Diagnos
             };
             Ok(Box::new(OrderParameterOde { options, needed }))
         }
-        name if only_ode && ENGINES.iter().any(|e| e.0 == name) => {
-            let message = format!(
-                "run `{}`: quadratic-term, tolerance and method belong to engine `ode`, not `{name}`",
-                run.name
-            );
-            Err(Diagnostic::new(message).at_key(source, "run"))
-        }
         "reduced" => Ok(Box::new(Reduced)),
         "direct" => Ok(Box::new(Direct)),
+        "full-batch" => Ok(Box::new(FullBatch {
+            precision: run.precision.unwrap_or_default(),
+            storage: run.inputs.unwrap_or_default(),
+        })),
+        "dmft" => {
+            let usual = Dmft::default();
+            Ok(Box::new(Dmft {
+                sampling: Sampling {
+                    samples: run.samples.unwrap_or(usual.sampling.samples),
+                    spread: run.spread.unwrap_or(usual.sampling.spread),
+                    ..usual.sampling
+                },
+                scrambles: run.scrambles.unwrap_or(usual.scrambles),
+            }))
+        }
         other => {
             let names = ENGINES.map(|e| e.0);
             let hint = match nearest(other, &names) {
@@ -72,6 +86,29 @@ pub fn engine(run: &RunSpec, source: &Source) -> Result<Box<dyn Engine>, Diagnos
                 .hint(hint)
                 .at_key(source, "run.engine"))
         }
+    }
+}
+
+/// Options of a run that belong to another engine are slips.
+fn check_options(run: &RunSpec, source: &Source) -> Result<(), Diagnostic> {
+    let own = [
+        ("quadratic-term", "ode", run.quadratic_term.is_some()),
+        ("tolerance", "ode", run.tolerance.is_some()),
+        ("method", "ode", run.method.is_some()),
+        ("precision", "full-batch", run.precision.is_some()),
+        ("inputs", "full-batch", run.inputs.is_some()),
+        ("samples", "dmft", run.samples.is_some()),
+        ("scrambles", "dmft", run.scrambles.is_some()),
+        ("spread", "dmft", run.spread.is_some()),
+    ];
+    let known = ENGINES.iter().any(|e| e.0 == run.engine);
+    match own.iter().find(|(_, engine, given)| *given && known && run.engine != *engine) {
+        Some((option, engine, _)) => {
+            let message =
+                format!("run `{}`: `{option}` belongs to engine `{engine}`, not `{}`", run.name, run.engine);
+            Err(Diagnostic::new(message).at_key(source, "run"))
+        }
+        None => Ok(()),
     }
 }
 
