@@ -147,7 +147,8 @@ impl Descent {
             return Err(LandscapeError::NothingHard);
         }
         let shape = self.rule.shape();
-        if t == 0 && shape.trained == 1 && shape.rows() + usize::from(self.label_noise > 0.0) <= 2 {
+        let simple = shape.trained == 1 && shape.rows() + usize::from(self.label_noise > 0.0) <= 2;
+        if t == 0 && simple {
             return Ok(Sampled { value: self.initial_threshold()?, error: 0.0 });
         }
         self.check_weights()?;
@@ -156,7 +157,8 @@ impl Descent {
             sampling: Sampling { samples: self.sampling.samples.min(4096), ..self.sampling },
             ..self.clone()
         };
-        let mut guess = coarse.root(row, t, 0, 0.3, 1.5)?;
+        let first = if simple { 0.9 * self.initial_threshold()? } else { 0.3 };
+        let mut guess = coarse.root(row, t, 0, first, 1.5)?;
         let mut found = Vec::new();
         for scramble in 0..self.scrambles.max(1) {
             guess = self.root(row, t, scramble, 0.93 * guess, 1.15)?;

@@ -27,7 +27,15 @@ pub(super) fn threshold_from(
     tolerance: f64,
     mut psi: impl FnMut(f64) -> Result<f64, LandscapeError>,
 ) -> Result<f64, LandscapeError> {
-    let mut low = (start, psi(start)?);
+    // Small training sets may make descent diverge, far below the threshold: start where it does not.
+    let mut delta = start;
+    let mut low = loop {
+        match psi(delta) {
+            Err(LandscapeError::Diverges { .. }) if delta * factor <= LARGEST => delta *= factor,
+            Err(error) => return Err(error),
+            Ok(value) => break (delta, value),
+        }
+    };
     while low.1 < 0.0 {
         let delta = low.0 / factor;
         if delta < SMALLEST {
@@ -122,6 +130,19 @@ mod tests {
         assert!((threshold(0.0, psi).unwrap() - 2.0).abs() < 1e-12);
         // Below the first point of the scan.
         assert!((threshold(0.0, |delta| Ok(0.05 - delta)).unwrap() - 0.05).abs() < 1e-15);
+    }
+
+    #[test]
+    fn training_sets_on_which_descent_diverges_are_passed_over() {
+        let psi = |delta: f64| {
+            if delta < 1.0 { Err(LandscapeError::Diverges { delta, step: 3 }) } else { Ok(5.0 - delta) }
+        };
+        assert!((threshold(0.0, psi).unwrap() - 5.0).abs() < 1e-12);
+        // Below the first delta without divergence nothing is known.
+        let always = |delta: f64| {
+            if delta < 1.0 { Err(LandscapeError::Diverges { delta, step: 3 }) } else { Ok(-1.0) }
+        };
+        assert!(matches!(threshold(0.0, always), Err(LandscapeError::Diverges { .. })));
     }
 
     #[test]
