@@ -1,6 +1,7 @@
 //! The workloads that didact shares with other tools, printed one JSON line each, and its own scaling tables.
 //!
 //!     cargo run --release -p didact-bench -- W1 W2          # workloads, one thread
+//!     cargo run --release -p didact-bench -- W4 W5          # on one thread, then on two
 //!     cargo run --release -p didact-bench -- cost           # cost per step and per call of the parts
 //!     cargo run --release -p didact-bench -- spectra        # committees on spectra: against L and width
 //!
@@ -11,6 +12,7 @@
 
 mod committee;
 mod cost;
+mod descent;
 mod harness;
 mod portable;
 mod spectra;
@@ -27,6 +29,12 @@ fn main() {
     if wants("W2") {
         committee::direct();
         committee::reduced();
+    }
+    if wants("W4") {
+        [1, 2].into_iter().for_each(descent::full_batch);
+    }
+    if wants("W5") {
+        [1, 2].into_iter().for_each(descent::mean_field);
     }
     if wants("cost") || wants("steps") {
         cost::reduced_steps();

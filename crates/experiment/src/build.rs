@@ -1,7 +1,7 @@
 //! From a description to a problem, a record and an engine.
 
 use crate::description::{
-    Description, MethodSpec, NamedTeachers, RowsSpec, RunSpec, StartSpec, TeachersSpec,
+    DataSpec, Description, MethodSpec, NamedTeachers, RowsSpec, RunSpec, StartSpec, TeachersSpec,
 };
 use crate::source::{Diagnostic, Source, nearest};
 use crate::spectra;
@@ -10,21 +10,29 @@ use didact_math::ode::{Method, Options, Saving};
 use didact_model::observable;
 use didact_model::problem::ProblemError;
 use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw, Start};
-use didact_model::{Engine, Event, Model, Needed, Overlaps, Problem, Record, Shape, Spectrum, Training};
-use didact_simulate::{Direct, Reduced};
+use didact_model::{
+    Engine, Event, Model, Needed, Overlaps, Problem, Record, Samples, Shape, Spectrum, Training,
+};
+use didact_simulate::{Direct, FullBatch, Reduced};
 use didact_theory::OrderParameterOde;
+use didact_theory::dmft::{Dmft, Sampling};
 use std::sync::Arc;
 
 /// Engines by name, with one line each.
-pub const ENGINES: [(&str, &str); 3] = [
+pub const ENGINES: [(&str, &str); 5] = [
     ("ode", "order-parameter equations: the limit of infinite dimension, with error control"),
     ("reduced", "the overlaps alone, exact in law at any finite d, at a cost free of d"),
     ("direct", "plain SGD on d-dimensional weights"),
+    ("full-batch", "gradient descent on a fixed training set of n samples in d dimensions"),
+    (
+        "dmft",
+        "dynamical mean-field theory of full-batch: the limit of infinite n and d, with sampling errors",
+    ),
 ];
 
 /// The engine of a run.
 pub fn engine(run: &RunSpec, source: &Source) -> Result<Box<dyn Engine>, Diagnostic> {
-    let only_ode = run.quadratic_term.is_some() || run.tolerance.is_some() || run.method.is_some();
+    check_options(run, source)?;
     match run.engine.as_str() {
         "ode" => {
             let needed =
@@ -53,15 +61,23 @@ pub fn engine(run: &RunSpec, source: &Source) -> Result<Box<dyn Engine>, Diagnos
             };
             Ok(Box::new(OrderParameterOde { options, needed }))
         }
-        name if only_ode && ENGINES.iter().any(|e| e.0 == name) => {
-            let message = format!(
-                "run `{}`: quadratic-term, tolerance and method belong to engine `ode`, not `{name}`",
-                run.name
-            );
-            Err(Diagnostic::new(message).at_key(source, "run"))
-        }
         "reduced" => Ok(Box::new(Reduced)),
         "direct" => Ok(Box::new(Direct)),
+        "full-batch" => Ok(Box::new(FullBatch {
+            precision: run.precision.unwrap_or_default(),
+            storage: run.inputs.unwrap_or_default(),
+        })),
+        "dmft" => {
+            let usual = Dmft::default();
+            Ok(Box::new(Dmft {
+                sampling: Sampling {
+                    samples: run.samples.unwrap_or(usual.sampling.samples),
+                    spread: run.spread.unwrap_or(usual.sampling.spread),
+                    ..usual.sampling
+                },
+                scrambles: run.scrambles.unwrap_or(usual.scrambles),
+            }))
+        }
         other => {
             let names = ENGINES.map(|e| e.0);
             let hint = match nearest(other, &names) {
@@ -72,6 +88,29 @@ pub fn engine(run: &RunSpec, source: &Source) -> Result<Box<dyn Engine>, Diagnos
                 .hint(hint)
                 .at_key(source, "run.engine"))
         }
+    }
+}
+
+/// Options of a run that belong to another engine are slips.
+fn check_options(run: &RunSpec, source: &Source) -> Result<(), Diagnostic> {
+    let own = [
+        ("quadratic-term", "ode", run.quadratic_term.is_some()),
+        ("tolerance", "ode", run.tolerance.is_some()),
+        ("method", "ode", run.method.is_some()),
+        ("precision", "full-batch", run.precision.is_some()),
+        ("inputs", "full-batch", run.inputs.is_some()),
+        ("samples", "dmft", run.samples.is_some()),
+        ("scrambles", "dmft", run.scrambles.is_some()),
+        ("spread", "dmft", run.spread.is_some()),
+    ];
+    let known = ENGINES.iter().any(|e| e.0 == run.engine);
+    match own.iter().find(|(_, engine, given)| *given && known && run.engine != *engine) {
+        Some((option, engine, _)) => {
+            let message =
+                format!("run `{}`: `{option}` belongs to engine `{engine}`, not `{}`", run.name, run.engine);
+            Err(Diagnostic::new(message).at_key(source, "run"))
+        }
+        None => Ok(()),
     }
 }
 
@@ -103,6 +142,7 @@ pub fn problem(description: &Description, source: &Source) -> Result<Problem, Di
             batch: training.batch,
             label_noise: training.label_noise,
             constraint: training.constraint,
+            samples: samples(&description.data, source)?,
         },
         start,
         clock: section(description.record.as_ref(), "record", source)?.clock,
@@ -116,11 +156,29 @@ pub fn problem(description: &Description, source: &Source) -> Result<Problem, Di
             ProblemError::WeightDecay(_) => "training.constraint.weight-decay",
             ProblemError::Dimension { .. } | ProblemError::TooSmall { .. } => "data.dimension",
             ProblemError::Spectrum(_) => "data.spectrum",
+            ProblemError::SampleRatio(_) | ProblemError::NoSamples { ratio: Some(_) } => {
+                "data.samples-per-dimension"
+            }
+            ProblemError::NoSamples { ratio: None } => "data.samples",
+            ProblemError::FullBatchScaling => "training",
+            ProblemError::FullBatchClock => "record",
+            ProblemError::FullBatchBatch(_) => "training.batch",
         };
         Diagnostic::new(&e).at_key(source, key)
     })?;
     model.admits(&problem).map_err(|e| Diagnostic::new(&e.message).hint(&e.hint).at_key(source, e.key))?;
     Ok(problem)
+}
+
+/// The training set, if there is one.
+fn samples(data: &DataSpec, source: &Source) -> Result<Option<Samples>, Diagnostic> {
+    match (data.samples_per_dimension, data.samples) {
+        (Some(_), Some(_)) => Err(Diagnostic::new("`samples` and `samples-per-dimension` are both given")
+            .hint("give n, or n/d")
+            .at_key(source, "data.samples")),
+        (Some(ratio), None) => Ok(Some(Samples::PerDimension(ratio))),
+        (None, count) => Ok(count.map(Samples::Count)),
+    }
 }
 
 fn matrix(rows: &[Vec<f64>], key: &str, source: &Source) -> Result<Mat, Diagnostic> {

@@ -249,6 +249,23 @@ impl Job {
                 let memory = threads.min(replicas) * d * (rows + batch) * 8.0 + results;
                 Cost { steps: Some(steps), memory, seconds: steps * batch * d * (2.2e-9 + 0.15e-9 * rows) }
             }
+            "full-batch" => {
+                let (n, d) = (problem.sample_count().unwrap_or(0) as f64, dimension as f64);
+                let work = steps * n * d * shape.trained as f64;
+                let memory = n * d * 8.0 * (rayon::current_num_threads() as f64).min(replicas) + results;
+                Cost { steps: Some(steps), memory, seconds: work * 4e-10 }
+            }
+            "dmft" => {
+                let (t, m) = (record.end() * problem.steps_per_clock(dimension.max(1)), shape.trained as f64);
+                // Of the usual number of samples; a run may ask for others.
+                let samples = 4.0 * 16_384.0;
+                let work = samples * (t.powi(3) / 6.0 + 20.0 * t) * m.powi(3);
+                Cost {
+                    steps: Some(4.0 * t),
+                    memory: samples * t * m * (2.0 + rows) * 2.0,
+                    seconds: work * 1e-9,
+                }
+            }
             "reduced" => {
                 let seconds = steps * (5e-8 + batch * rows * 4e-8 + blocks * rows * rows * 4e-9);
                 Cost { steps: Some(steps), memory: overlaps + results, seconds }

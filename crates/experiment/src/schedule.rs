@@ -53,8 +53,16 @@ impl Plan {
             stages.push(Planned { problem, until, event });
         }
         stages.push(Planned { problem: last, until: record.end(), event: None });
-        try_start(&stages[0].problem, record.seed, source)?;
-        if engine.name() != "ode" {
+        for stage in &stages {
+            engine.admits(&stage.problem, &record).map_err(|e| refused(&e, source))?;
+        }
+        if stages.len() > 1 && stages[0].problem.training.samples.is_some() {
+            let message = "a schedule hands over overlaps, which say nothing of a training set";
+            let hint = "train on fresh samples, or without stages";
+            return Err(Diagnostic::new(message).hint(hint).at_key(source, "training.stage"));
+        }
+        try_start(&stages[0].problem, record.seed, engine.takes_infinite_dimension(), source)?;
+        if !engine.takes_infinite_dimension() {
             let problem = &stages[0].problem;
             problem.finite_dimension(engine.name()).map_err(|e| Diagnostic::new(e).at_key(source, "data"))?;
         }
@@ -148,9 +156,28 @@ impl Plan {
     }
 }
 
+/// Points at what an engine refuses.
+fn refused(error: &EngineError, source: &Source) -> Diagnostic {
+    let key = match error {
+        EngineError::OnePass { .. } => "data.samples-per-dimension",
+        EngineError::NoTrainingSet { .. } => "record.observe",
+        EngineError::FullBatch { .. } => "data",
+        EngineError::TooLarge { .. } => "data.dimension",
+        _ => "run",
+    };
+    Diagnostic::new(error).at_key(source, key)
+}
+
 /// Draws one start, so that an impossible one is refused before anything runs.
-fn try_start(problem: &Problem, seed: u64, source: &Source) -> Result<(), Diagnostic> {
-    problem.start.draw(&setting(problem, seed)).map(|_| ()).map_err(|error| {
+fn try_start(problem: &Problem, seed: u64, limit: bool, source: &Source) -> Result<(), Diagnostic> {
+    let setting = setting(problem, seed);
+    // Mean-field theory starts from the limit of random rows.
+    let start = if limit && problem.training.samples.is_some() {
+        problem.start.limit(setting.shape, setting.spectrum)
+    } else {
+        problem.start.draw(&setting)
+    };
+    start.map(|_| ()).map_err(|error| {
         let key = match &error {
             StartError::Spectrum(_) => "data.dimension",
             StartError::Dimension => "data",

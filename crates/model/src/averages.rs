@@ -153,17 +153,22 @@ pub fn curvature_by_quadrature<R: LocalRule + ?Sized>(
 
 /// `E[loss]` without label noise.
 pub fn risk_by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law) -> Estimate {
+    mean_loss_by_quadrature(rule, &Law { label_noise: 0.0, ..*law })
+}
+
+/// `E[loss]` of a fresh sample with its label noise: the test loss.
+pub fn mean_loss_by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law) -> Estimate {
     if !law.covariance.is_finite() {
         return Estimate { value: f64::NAN, error: f64::NAN };
     }
-    let coordinates = Coordinates::of(&Law { label_noise: 0.0, ..*law });
+    let coordinates = Coordinates::of(law);
     let mut fields = vec![0.0; rule.shape().rows()];
     let average = expectation(
         coordinates.dimension(),
         1,
         |z, values| {
-            coordinates.fields(z, &mut fields);
-            values[0] = rule.loss(&Sample { fields: &fields, scalars: law.scalars, noise: 0.0 });
+            let noise = coordinates.fields(z, &mut fields);
+            values[0] = rule.loss(&Sample { fields: &fields, scalars: law.scalars, noise });
         },
         BUDGET,
     );

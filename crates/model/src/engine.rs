@@ -64,6 +64,58 @@ pub enum EngineError {
         /// d.
         dimension: u64,
     },
+    /// A training set for a one-pass engine.
+    #[error(
+        "`{engine}` trains on fresh samples at every step, but [data] asks for a fixed training set\n\nhint: use engine \
+         `full-batch` or `dmft`, or remove `samples-per-dimension` and `samples`"
+    )]
+    OnePass {
+        /// Who asks.
+        engine: &'static str,
+    },
+    /// No training set for an engine that needs one.
+    #[error(
+        "`{engine}` trains on a fixed set of samples, but [data] gives none\n\nhint: set `samples-per-dimension` (n/d) or \
+         `samples` (n) in [data]"
+    )]
+    FullBatch {
+        /// Who asks.
+        engine: &'static str,
+    },
+    /// The mean over a training set that does not exist.
+    #[error(
+        "`train-loss` is the mean over a training set, and `{engine}` has none\n\nhint: use `loss` or `test-loss`"
+    )]
+    NoTrainingSet {
+        /// Who asks.
+        engine: &'static str,
+    },
+    /// Something that an engine cannot do.
+    #[error("`{engine}` cannot run this: {reason}\n\nhint: {hint}")]
+    Unsupported {
+        /// Who.
+        engine: &'static str,
+        /// What is in the way.
+        reason: String,
+        /// What to do.
+        hint: String,
+    },
+    /// More memory than there is.
+    #[error(
+        "`{engine}` would need {gigabytes:.1} GB for {what}; {available:.1} GB are there\n\nhint: {hint}"
+    )]
+    TooLarge {
+        /// Who.
+        engine: &'static str,
+        /// For what.
+        what: String,
+        /// Needed.
+        gigabytes: f64,
+        /// Present.
+        available: f64,
+        /// What to do.
+        hint: String,
+    },
     /// The monitor asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -73,6 +125,22 @@ pub enum EngineError {
 pub trait Engine: Sync {
     /// Name in descriptions, tables and files.
     fn name(&self) -> &'static str;
+
+    /// Whether the engine can run this at all, found without running it. Unless said, engines are for one-pass training.
+    fn admits(&self, problem: &Problem, record: &Record) -> Result<(), EngineError> {
+        if problem.training.samples.is_some() {
+            return Err(EngineError::OnePass { engine: self.name() });
+        }
+        if record.needs_training_set() {
+            return Err(EngineError::NoTrainingSet { engine: self.name() });
+        }
+        Ok(())
+    }
+
+    /// False when a finite dimension is needed.
+    fn takes_infinite_dimension(&self) -> bool {
+        false
+    }
 
     /// Runs all replicas of the record.
     fn run(

@@ -1,8 +1,9 @@
 //! What can be measured of a state, by name.
 //!
-//! `loss`, `Q[i,j]`, `R[i,n]`, `T[n,m]`, `norm[i]`, `alignment[i,n]`, `scalar[j]`, the names of the family, and any
+//! `loss`, `train-loss`, `test-loss`, `Q[i,j]`, `R[i,n]`, `T[n,m]`, `norm[i]`, `alignment[i,n]`, `scalar[j]`, the names of the family, and any
 //! expression of these such as `abs(R[0,0] - R[0,1])`. Indices start at 0; `*` stands for every index.
 
+use crate::averages::mean_loss_by_quadrature;
 use crate::overlaps::Overlaps;
 use crate::problem::Problem;
 use crate::rule::{Law, Shape};
@@ -21,12 +22,33 @@ pub struct Snapshot<'a> {
     pub problem: &'a Problem,
     moments: RefCell<Vec<(i32, std::rc::Rc<Mat>)>>,
     loss: OnceCell<f64>,
+    train_loss: Option<f64>,
+    test_loss: Option<f64>,
 }
 
 impl<'a> Snapshot<'a> {
     /// Of a state.
     pub fn new(overlaps: &'a Overlaps, problem: &'a Problem) -> Self {
-        Self { overlaps, problem, moments: RefCell::default(), loss: OnceCell::new() }
+        Self {
+            overlaps,
+            problem,
+            moments: RefCell::default(),
+            loss: OnceCell::new(),
+            train_loss: None,
+            test_loss: None,
+        }
+    }
+
+    /// With the mean loss over the training set, which overlaps do not tell.
+    pub fn with_train_loss(mut self, value: f64) -> Self {
+        self.train_loss = Some(value);
+        self
+    }
+
+    /// With the test loss, from an engine that has it from its own samples.
+    pub fn with_test_loss(mut self, value: f64) -> Self {
+        self.test_loss = Some(value);
+        self
     }
 
     /// m^(l) = Σ_b λ_b^l G_b.
@@ -56,6 +78,48 @@ pub trait Observable: Send + Sync + Debug {
     fn name(&self) -> String;
     /// Its value.
     fn measure(&self, snapshot: &Snapshot) -> f64;
+    /// True when it is an average over a training set, which only some engines have.
+    fn needs_training_set(&self) -> bool {
+        false
+    }
+}
+
+/// The mean loss over the training set, label noise included.
+#[derive(Debug, Clone, Copy)]
+pub struct TrainLoss;
+
+impl Observable for TrainLoss {
+    fn name(&self) -> String {
+        "train-loss".into()
+    }
+    fn measure(&self, snapshot: &Snapshot) -> f64 {
+        snapshot.train_loss.unwrap_or(f64::NAN)
+    }
+    fn needs_training_set(&self) -> bool {
+        true
+    }
+}
+
+/// The mean loss of fresh samples, label noise included.
+#[derive(Debug, Clone, Copy)]
+pub struct TestLoss;
+
+impl Observable for TestLoss {
+    fn name(&self) -> String {
+        "test-loss".into()
+    }
+    fn measure(&self, snapshot: &Snapshot) -> f64 {
+        let label_noise = snapshot.problem.training.label_noise;
+        match snapshot.test_loss {
+            Some(value) => value,
+            None if label_noise == 0.0 => snapshot.loss(),
+            None => {
+                let covariance = snapshot.moment(1);
+                let law = Law { covariance: &covariance, scalars: &snapshot.overlaps.scalars, label_noise };
+                mean_loss_by_quadrature(snapshot.problem.rule.as_ref(), &law).value
+            }
+        }
+    }
 }
 
 /// The generalisation error `E[loss]`, label noise excluded.
@@ -185,6 +249,9 @@ impl Observable for Formula {
         let values: Vec<f64> = self.inputs.iter().map(|o| o.measure(snapshot)).collect();
         self.expression.value(&values)
     }
+    fn needs_training_set(&self) -> bool {
+        self.inputs.iter().any(|o| o.needs_training_set())
+    }
 }
 
 /// Why a text names no observable.
@@ -192,7 +259,7 @@ impl Observable for Formula {
 pub enum ObservableError {
     /// Not a name.
     #[error(
-        "`{name}` is not an observable\n\nhint: use loss, Q[i,j], R[i,n], T[n,m], norm[i], alignment[i,n], scalar[j]{also}, \
+        "`{name}` is not an observable\n\nhint: use loss, train-loss, test-loss, Q[i,j], R[i,n], T[n,m], norm[i], alignment[i,n], scalar[j]{also}, \
          or an expression of these"
     )]
     Unknown {
@@ -283,8 +350,11 @@ fn parse_name(text: &str, shape: Shape, own: &[Arc<dyn Observable>]) -> Option<F
     if !named.is_empty() {
         return Some(Ok(named));
     }
-    if text == "loss" {
-        return Some(Ok(vec![Arc::new(Loss)]));
+    match text {
+        "loss" => return Some(Ok(vec![Arc::new(Loss)])),
+        "train-loss" => return Some(Ok(vec![Arc::new(TrainLoss)])),
+        "test-loss" => return Some(Ok(vec![Arc::new(TestLoss)])),
+        _ => {}
     }
     let (name, inside) = match text.split_once('[') {
         // More brackets than one pair make a formula, such as `R[0,0] - R[0,1]`.

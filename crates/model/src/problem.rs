@@ -20,7 +20,17 @@ pub enum StepScaling {
     Plain,
 }
 
-/// One-pass training: every step sees `batch` fresh samples.
+/// A training set that is drawn once and visited whole at every step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Samples {
+    /// δ = n/d, also as d → ∞.
+    PerDimension(f64),
+    /// n.
+    Count(u64),
+}
+
+/// How the rows move: one-pass training, where every step sees `batch` fresh samples, or full-batch gradient descent on a
+/// training set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Training {
     /// η.
@@ -35,6 +45,8 @@ pub struct Training {
     pub label_noise: f64,
     /// What is imposed on the rows.
     pub constraint: Constraint,
+    /// The training set of full-batch gradient descent; `None` is one-pass training.
+    pub samples: Option<Samples>,
 }
 
 impl Training {
@@ -47,6 +59,16 @@ impl Training {
             batch: 1,
             label_noise: 0.0,
             constraint: Constraint::none(),
+            samples: None,
+        }
+    }
+
+    /// Full-batch gradient descent, w ← w − η grad of the mean loss over δ d samples.
+    pub fn full_batch(learning_rate: f64, samples_per_dimension: f64) -> Self {
+        Self {
+            scaling: StepScaling::Plain,
+            samples: Some(Samples::PerDimension(samples_per_dimension)),
+            ..Self::online(learning_rate)
         }
     }
 }
@@ -100,6 +122,31 @@ pub enum ProblemError {
         /// P.
         rows: usize,
     },
+    /// No samples.
+    #[error("the training set has {0} samples per dimension; the ratio must be positive and finite")]
+    SampleRatio(f64),
+    /// n < 1.
+    #[error("the training set has no sample{}", .ratio.map_or(String::new(), |r| format!(": {r} per dimension rounds to 0")))]
+    NoSamples {
+        /// δ, if it was given.
+        ratio: Option<f64>,
+    },
+    /// s = η/d on a training set.
+    #[error(
+        "full-batch gradient descent takes steps of size η, not η/d\n\nhint: set `scaling = \"plain\"` in [training]"
+    )]
+    FullBatchScaling,
+    /// alpha = steps/d on a training set.
+    #[error(
+        "full-batch gradient descent takes a number of steps that does not grow with d, so the clock cannot be steps/d\n\nhint: \
+         set `clock = \"steps\"` in [record]"
+    )]
+    FullBatchClock,
+    /// B on a training set.
+    #[error(
+        "`batch` is {0}, but full-batch gradient descent uses all samples at every step\n\nhint: remove `batch`"
+    )]
+    FullBatchBatch(usize),
     /// A bad spectrum.
     #[error(transparent)]
     Spectrum(#[from] SpectrumError),
@@ -126,15 +173,58 @@ impl Problem {
             return Err(ProblemError::WeightDecay(decay));
         }
         let rows = self.rule.shape().rows();
+        let full_batch = t.samples.is_some();
+        if full_batch {
+            self.validate_samples()?;
+        }
         match self.dimension {
             Some(dimension) if dimension < rows as u64 => Err(ProblemError::TooSmall { dimension, rows }),
-            None if t.scaling == StepScaling::Plain => {
+            None if t.scaling == StepScaling::Plain && !full_batch => {
                 Err(ProblemError::Dimension { needs: "scaling = \"plain\"".into() })
             }
-            None if self.clock == Clock::Steps => {
+            None if self.clock == Clock::Steps && !full_batch => {
                 Err(ProblemError::Dimension { needs: "clock = \"steps\"".into() })
             }
             _ => Ok(()),
+        }
+    }
+
+    fn validate_samples(&self) -> Result<(), ProblemError> {
+        let t = &self.training;
+        if t.scaling == StepScaling::PerDimension {
+            return Err(ProblemError::FullBatchScaling);
+        }
+        if self.clock == Clock::Alpha {
+            return Err(ProblemError::FullBatchClock);
+        }
+        if t.batch != 1 {
+            return Err(ProblemError::FullBatchBatch(t.batch));
+        }
+        match (t.samples, self.sample_count()) {
+            (Some(Samples::PerDimension(ratio)), _) if !(ratio.is_finite() && ratio > 0.0) => {
+                Err(ProblemError::SampleRatio(ratio))
+            }
+            (Some(Samples::PerDimension(ratio)), Some(0)) => {
+                Err(ProblemError::NoSamples { ratio: Some(ratio) })
+            }
+            (Some(Samples::Count(0)), _) => Err(ProblemError::NoSamples { ratio: None }),
+            _ => Ok(()),
+        }
+    }
+
+    /// n, the size of the training set: δ d rounded, where both are given.
+    pub fn sample_count(&self) -> Option<u64> {
+        match self.training.samples? {
+            Samples::Count(n) => Some(n),
+            Samples::PerDimension(ratio) => self.dimension.map(|d| (ratio * d as f64).round() as u64),
+        }
+    }
+
+    /// δ = n/d of the training set.
+    pub fn sample_ratio(&self) -> Option<f64> {
+        match self.training.samples? {
+            Samples::PerDimension(ratio) => Some(ratio),
+            Samples::Count(n) => self.dimension.map(|d| n as f64 / d as f64),
         }
     }
 

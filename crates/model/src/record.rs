@@ -95,6 +95,12 @@ impl Record {
         }
     }
 
+    /// True when an observable or an event is an average over the training set.
+    pub fn needs_training_set(&self) -> bool {
+        let watched = self.events.iter().map(|e| &e.observable);
+        self.observables.iter().chain(watched).any(|o| o.needs_training_set())
+    }
+
     /// Numbers of the replicas.
     pub fn replica_numbers(&self) -> std::ops::Range<u32> {
         self.first_replica..self.first_replica + self.replicas

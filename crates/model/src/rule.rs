@@ -66,6 +66,25 @@ pub struct Batch<'a> {
     pub noise: &'a [f64],
 }
 
+impl Batch<'_> {
+    /// Sample j, its fields copied to `fields`.
+    pub fn sample<'b>(&'b self, j: usize, fields: &'b mut [f64]) -> Sample<'b> {
+        for (k, h) in fields.iter_mut().enumerate() {
+            *h = self.fields[k * self.size + j];
+        }
+        Sample { fields, scalars: self.scalars, noise: self.noise[j] }
+    }
+}
+
+/// Where `kick` jumps, so that the mean of its derivative is not the mean of `curvature`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Jumps {
+    /// Along a trained field: the unit has a kink (relu).
+    pub trained: bool,
+    /// Along a frozen field: the label jumps (an indicator).
+    pub frozen: bool,
+}
+
 /// The Gaussian law of the fields at which averages are asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Law<'a> {
@@ -161,6 +180,54 @@ pub trait LocalRule: Send + Sync + Debug {
         central_differences(self, sample, out);
     }
 
+    /// The losses of a mini-batch.
+    fn loss_batch(&self, batch: &Batch, out: &mut [f64]) {
+        let mut fields = vec![0.0; self.shape().rows()];
+        for (j, out) in out.iter_mut().enumerate() {
+            *out = self.loss(&batch.sample(j, &mut fields));
+        }
+    }
+
+    /// The kicks of a mini-batch (trained x size) and ∂kick_i/∂h_k for the first `columns` fields (trained x columns x size).
+    fn curvature_batch(&self, batch: &Batch, columns: usize, kicks: &mut [f64], curvature: &mut [f64]) {
+        let shape = self.shape();
+        let (mut fields, mut kick) = (vec![0.0; shape.rows()], Kick::new(shape));
+        let mut one = Mat::zeros(shape.trained, shape.rows());
+        for j in 0..batch.size {
+            let sample = batch.sample(j, &mut fields);
+            self.kick(&sample, &mut kick);
+            self.curvature(&sample, &mut one);
+            for i in 0..shape.trained {
+                kicks[i * batch.size + j] = kick.rows[i];
+                for k in 0..columns {
+                    curvature[(i * columns + k) * batch.size + j] = one[(i, k)];
+                }
+            }
+        }
+    }
+
+    /// Where `kick` jumps; nowhere unless said.
+    fn jumps(&self) -> Jumps {
+        Jumps::default()
+    }
+
+    /// The label of an input, if the loss depends on the frozen fields through one: then the latent directions have easy and
+    /// hard parts.
+    fn label(&self, _frozen: &[f64], _noise: f64) -> Option<f64> {
+        None
+    }
+
+    /// G_i, the weight of block i of the Hessian (1/n) Σ G_i x xᵀ with respect to row i.
+    ///
+    /// For one trained row it is ∂kick/∂h. For many rows a family may give what is left of it, in units of the step that moves
+    /// a row by O(1), when the number of rows is large.
+    fn row_weight(&self, sample: &Sample, row: usize) -> f64 {
+        let shape = self.shape();
+        let mut one = Mat::zeros(shape.trained, shape.rows());
+        self.curvature(sample, &mut one);
+        one[(row, row)]
+    }
+
     /// Gaussian averages; quadrature of `kick` unless a closed form is given.
     fn averages(&self, law: &Law, needed: Needed, out: &mut Averages) {
         averages::by_quadrature(self, law, needed, out);
@@ -204,10 +271,7 @@ pub fn one_by_one<R: LocalRule + ?Sized>(rule: &R, batch: &Batch, rows: &mut [f6
     let mut kick = Kick::new(shape);
     scalars.fill(0.0);
     for j in 0..batch.size {
-        for (k, h) in fields.iter_mut().enumerate() {
-            *h = batch.fields[k * batch.size + j];
-        }
-        rule.kick(&Sample { fields: &fields, scalars: batch.scalars, noise: batch.noise[j] }, &mut kick);
+        rule.kick(&batch.sample(j, &mut fields), &mut kick);
         for (i, c) in kick.rows.iter().enumerate() {
             rows[i * batch.size + j] = *c;
         }

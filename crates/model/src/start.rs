@@ -82,6 +82,11 @@ pub trait Start: Send + Sync + Debug {
 
     /// True when replicas start in different states.
     fn is_random(&self) -> bool;
+
+    /// The overlaps as d → ∞, where those of random rows no longer fluctuate.
+    fn limit(&self, shape: Shape, spectrum: &Spectrum) -> Result<Overlaps, StartError> {
+        self.draw(&Setting { shape, spectrum, dimension: None, seed: 0, replica: 0 })
+    }
 }
 
 /// The same overlaps in every replica.
@@ -183,6 +188,32 @@ impl Start for RandomRows {
 
     fn is_random(&self) -> bool {
         true
+    }
+
+    /// Random rows become orthogonal to each other and to all given ones, with the lengths that they have on average.
+    fn limit(&self, shape: Shape, spectrum: &Spectrum) -> Result<Overlaps, StartError> {
+        if self.scalars.len() != shape.scalars {
+            return Err(StartError::Scalars { given: self.scalars.len(), expected: shape.scalars });
+        }
+        let length = match self.trained {
+            RowLaw::Gaussian { deviation } => deviation,
+            RowLaw::Sphere { radius } | RowLaw::Orthogonal { radius } => radius,
+        };
+        let frozen = match &self.frozen {
+            FrozenRows::Gram(t) => {
+                teacher_factor(t, shape, 1.0)?;
+                t.clone()
+            }
+            FrozenRows::Sampled => Mat::identity(shape.frozen),
+        };
+        let k = shape.trained;
+        let gram = Mat::from_fn(shape.rows(), shape.rows(), |i, j| match (i < k, j < k) {
+            (true, true) if i == j => length * length,
+            (false, false) => frozen[(i - k, j - k)],
+            _ => 0.0,
+        });
+        let blocks = spectrum.weights().iter().map(|w| gram.scaled(*w)).collect();
+        Ok(Overlaps::from_engine(shape, blocks, self.scalars.clone()))
     }
 }
 
@@ -327,6 +358,20 @@ mod tests {
         }
         assert!((second.mean() - 1.0 / 6.0).abs() < 4.0 * second.standard_error());
         assert!((fourth.mean() - 3.0 / 48.0).abs() < 4.0 * fourth.standard_error());
+    }
+
+    #[test]
+    fn overlaps_of_random_rows_tend_to_their_limit() {
+        let spectrum = Spectrum::new(vec![2.0, 0.5], vec![0.25, 0.75]).unwrap();
+        for trained in [RowLaw::Gaussian { deviation: 0.5 }, RowLaw::Sphere { radius: 1.5 }] {
+            let law = start(trained, FrozenRows::Sampled);
+            let far = law.draw(&setting(&spectrum, 4_000_000_000, 0)).unwrap();
+            let limit = law.limit(far.shape(), &spectrum).unwrap();
+            for (a, b) in far.blocks.iter().zip(&limit.blocks) {
+                // Fluctuations of order 1/√d = 1.6e-5.
+                assert!(a.as_slice().iter().zip(b.as_slice()).all(|(a, b)| (a - b).abs() < 2e-4));
+            }
+        }
     }
 
     #[test]

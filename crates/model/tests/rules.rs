@@ -145,3 +145,37 @@ fn a_batch_is_its_samples() {
         }
     });
 }
+
+#[test]
+fn losses_and_curvatures_of_a_batch_are_those_of_its_samples() {
+    for_every_example(|name, rule, draws| {
+        let (shape, size) = (rule.shape(), draws.len());
+        let fields: Vec<f64> =
+            (0..shape.rows()).flat_map(|k| draws.iter().map(move |d| d.fields[k])).collect();
+        let noise: Vec<f64> = draws.iter().map(|d| d.noise).collect();
+        let scalars = &draws[0].scalars;
+        let batch = Batch { fields: &fields, size, scalars, noise: &noise };
+        let mut losses = vec![0.0; size];
+        rule.loss_batch(&batch, &mut losses);
+        for columns in [shape.trained, shape.rows()] {
+            let mut kicks = vec![0.0; shape.trained * size];
+            let mut curvature = vec![0.0; shape.trained * columns * size];
+            rule.curvature_batch(&batch, columns, &mut kicks, &mut curvature);
+            let (mut kick, mut one) = (Kick::new(shape), Mat::zeros(shape.trained, shape.rows()));
+            for (j, draw) in draws.iter().enumerate() {
+                let sample = Sample { scalars, ..draw.sample() };
+                rule.kick(&sample, &mut kick);
+                rule.curvature(&sample, &mut one);
+                let close = |a: f64, b: f64| (a - b).abs() < 1e-13 * (1.0 + b.abs());
+                assert!(close(losses[j], rule.loss(&sample)), "{name}: loss of sample {j}");
+                for i in 0..shape.trained {
+                    assert!(close(kicks[i * size + j], kick.rows[i]), "{name}: kick {i} of sample {j}");
+                    for k in 0..columns {
+                        let got = curvature[(i * columns + k) * size + j];
+                        assert!(close(got, one[(i, k)]), "{name}: {got} and {}", one[(i, k)]);
+                    }
+                }
+            }
+        }
+    });
+}

@@ -16,6 +16,25 @@ pub trait Chain {
 
     /// False once a gradient was not finite or absurdly large: the run has diverged.
     fn is_sound(&self) -> bool;
+
+    /// The mean loss over the training set, of chains that have one.
+    fn train_loss(&self) -> Option<f64> {
+        None
+    }
+
+    /// Steps between two words with the monitor: a step of many samples is long.
+    fn report_every(&self) -> u64 {
+        REPORT_EVERY
+    }
+}
+
+/// Whether replicas share the threads, or each has all of them in its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// One thread per replica.
+    Together,
+    /// One replica after the other.
+    InTurn,
 }
 
 /// Where the random numbers of a chain come from.
@@ -29,16 +48,18 @@ pub struct Seat {
     pub stage: u16,
 }
 
-/// Runs all replicas of a record in parallel; `make` starts the chain of one replica.
+/// Runs all replicas of a record; `make` starts the chain of one replica.
 pub fn run_replicas<C: Chain>(
     engine: &dyn Engine,
     problem: &Problem,
     record: &Record,
     monitor: &dyn Monitor,
+    order: Order,
     make: impl Fn(&Problem, &Overlaps, Seat) -> Result<C, EngineError> + Sync,
 ) -> Result<Trajectory, EngineError> {
     problem.validate()?;
     record.validate()?;
+    engine.admits(problem, record)?;
     let dimension = problem.finite_dimension(engine.name())?;
     let one = |replica: u32| {
         let setting = Setting {
@@ -52,8 +73,10 @@ pub fn run_replicas<C: Chain>(
         let chain = make(problem, &start, Seat { seed: record.seed, replica, stage: record.stage })?;
         Loop { problem, record, monitor, steps_per_clock: problem.steps_per_clock(dimension) }.run(chain)
     };
-    let replicas: Result<Vec<Replica>, EngineError> =
-        record.replica_numbers().into_par_iter().map(one).collect();
+    let replicas: Result<Vec<Replica>, EngineError> = match order {
+        Order::Together => record.replica_numbers().into_par_iter().map(one).collect(),
+        Order::InTurn => record.replica_numbers().map(one).collect(),
+    };
     Ok(Trajectory {
         engine: engine.name().into(),
         clock: problem.clock,
@@ -97,6 +120,8 @@ impl Loop<'_> {
         } else {
             ((every * self.steps_per_clock) as u64).max(1)
         };
+        let watched_need = self.record.events.iter().any(|e| e.observable.needs_training_set());
+        let saved_need = self.record.needs_training_set();
         let mut watch = Watch { before: None, passed: vec![None; self.record.events.len()] };
         let (mut rows, mut reported) = (Vec::with_capacity(saves.len()), 0);
         let (mut step, mut outcome) = (0, Outcome::Completed);
@@ -108,7 +133,11 @@ impl Loop<'_> {
                     outcome = Outcome::Diverged { at: self.time(step) };
                     break;
                 }
-                let snapshot = Snapshot::new(&overlaps, self.problem);
+                let mut snapshot = Snapshot::new(&overlaps, self.problem);
+                let wanted = if saving { saved_need } else { watched_need };
+                if let Some(loss) = wanted.then(|| chain.train_loss()).flatten() {
+                    snapshot = snapshot.with_train_loss(loss);
+                }
                 while saves.get(rows.len()) == Some(&step) {
                     rows.push(self.record.observables.iter().map(|o| o.measure(&snapshot)).collect());
                 }
@@ -123,7 +152,7 @@ impl Loop<'_> {
             }
             chain.step();
             step += 1;
-            if step % REPORT_EVERY == 0 {
+            if step % chain.report_every() == 0 {
                 self.advance(step - reported, end);
                 reported = step;
                 if self.monitor.cancelled() {

@@ -1,11 +1,10 @@
 //! Plain one-pass SGD on d-dimensional weights: the definition of right.
 
-use crate::chain::{Chain, Seat, run_replicas};
+use crate::chain::{Chain, Order, Seat, run_replicas};
 use crate::kernels::{self, Lanes, TOGETHER};
 use crate::noise::StepNoise;
-use didact_math::linalg::{Mat, cholesky_psd};
+use didact_math::linalg::Mat;
 use didact_model::constraint::{Constraint, Retraction, pseudo_inverse};
-use didact_model::overlaps::OverlapsError;
 use didact_model::problem::ProblemError;
 use didact_model::rule::{Batch, LocalRule};
 use didact_model::{
@@ -37,7 +36,7 @@ impl Engine for Direct {
         if gigabytes > MEMORY_LIMIT {
             return Err(EngineError::Memory { gigabytes, rows, dimension });
         }
-        run_replicas(self, problem, record, monitor, DirectChain::new)
+        run_replicas(self, problem, record, monitor, Order::Together, DirectChain::new)
     }
 }
 
@@ -122,29 +121,10 @@ impl Block {
 
 impl DirectChain {
     /// Starts from weights that have the given overlaps.
-    ///
-    /// The factor of every G_b fills the first coordinates of its eigenspace. Any other weights with these overlaps are
-    /// a rotation of them within the eigenspaces, so their overlaps have the same law.
     pub fn new(problem: &Problem, start: &Overlaps, seat: Seat) -> Result<Self, EngineError> {
         let dimension = problem.finite_dimension("direct")?;
         let sizes = problem.spectrum.multiplicities(dimension).map_err(ProblemError::from)?;
-        let p = start.shape().rows();
-        let mut weights = Mat::zeros(p, dimension as usize);
-        let mut first = 0;
-        for (block, (gram, &size)) in start.blocks.iter().zip(&sizes).enumerate() {
-            let lower = cholesky_psd(gram)
-                .map_err(|_| EngineError::Overlaps(OverlapsError::NotPositive { block }))?;
-            let used: Vec<usize> = (0..p).filter(|&j| lower[(j, j)] > 0.0).collect();
-            if used.len() as u64 > size {
-                return Err(EngineError::Overlaps(OverlapsError::Rank { block, rank: used.len(), size }));
-            }
-            for i in 0..p {
-                for (at, &j) in used.iter().enumerate() {
-                    weights[(i, first + at)] = lower[(i, j)];
-                }
-            }
-            first += size as usize;
-        }
+        let weights = crate::weights::with_overlaps(start, &sizes)?;
         Self::from_weights(problem, weights, start.scalars.clone(), seat)
     }
 

@@ -10,7 +10,7 @@
 //! Wishart matrix of the kicks (Bartlett). An eigenspace with no more dimensions than rows is kept coordinate by
 //! coordinate. References: spec power-law-spectra 8.2, quadratic-networks 8.2, lora-single-index 9.
 
-use crate::chain::{Chain, Seat, run_replicas};
+use crate::chain::{Chain, Order, Seat, run_replicas};
 use crate::noise::StepNoise;
 use didact_math::linalg::{Mat, cholesky_psd, dot};
 use didact_math::random::BartlettFactor;
@@ -37,7 +37,7 @@ impl Engine for Reduced {
         record: &Record,
         monitor: &dyn Monitor,
     ) -> Result<Trajectory, EngineError> {
-        run_replicas(self, problem, record, monitor, ReducedChain::new)
+        run_replicas(self, problem, record, monitor, Order::Together, ReducedChain::new)
     }
 }
 

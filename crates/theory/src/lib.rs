@@ -1,5 +1,6 @@
 //! Predictions: what happens to the overlaps when the dimension goes to infinity.
 
+pub mod dmft;
 mod flow;
 pub mod landscape;
 pub mod order_parameters;
@@ -12,5 +13,5 @@ use didact_model::quantity::Quantity;
 /// Predictions that need the machinery of this crate, with the name of their group. Those of a single family are
 /// registered by the family.
 pub fn quantities() -> Vec<(&'static str, &'static Quantity)> {
-    landscape::quantities::POPULATION.iter().map(|q| ("landscape", q)).collect()
+    landscape::quantities()
 }

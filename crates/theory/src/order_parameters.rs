@@ -81,6 +81,10 @@ impl Engine for OrderParameterOde {
         "ode"
     }
 
+    fn takes_infinite_dimension(&self) -> bool {
+        true
+    }
+
     fn run(
         &self,
         problem: &Problem,
@@ -89,6 +93,7 @@ impl Engine for OrderParameterOde {
     ) -> Result<Trajectory, EngineError> {
         problem.validate()?;
         record.validate()?;
+        self.admits(problem, record)?;
         // A start that is the same for all needs one solution only.
         let numbers = record.replica_numbers();
         let numbers = if problem.start.is_random() { numbers } else { numbers.start..numbers.start + 1 };

@@ -1,9 +1,11 @@
-//! Answers to the cases of `golden/gd-phase-transitions.json`.
+//! Cases of `gd-phase-transitions`: full-batch gradient descent on multi-index targets.
+
+mod dynamics;
+mod landscape;
 
 use crate::compare::Answer;
 use crate::inputs::Inputs;
 
-/// No kind is known yet.
-pub fn answer(_kind: &str, _inputs: &Inputs) -> Option<Answer> {
-    None
+pub fn answer(kind: &str, inputs: &Inputs) -> Option<Answer> {
+    dynamics::answer(kind, inputs).or_else(|| landscape::answer(kind, inputs))
 }

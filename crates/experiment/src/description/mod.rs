@@ -16,6 +16,7 @@ use didact_model::Clock;
 use didact_model::Model;
 use didact_model::families::Reference;
 use didact_model::record::Crossing;
+use didact_simulate::full_batch::{InputStorage, Precision};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -114,6 +115,12 @@ pub struct DataSpec {
     /// d; needed by simulations and by random starts. Without it theory takes d → ∞.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dimension: Option<u64>,
+    /// δ = n/d: a fixed training set of δ d samples, visited whole at every step (engines `full-batch` and `dmft`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples_per_dimension: Option<f64>,
+    /// n, in place of δ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<u64>,
     /// Σ.
     #[serde(default)]
     pub spectrum: SpectrumSpec,
@@ -176,7 +183,7 @@ pub struct EventSpec {
 pub struct RunSpec {
     /// Name in figures, measures and files.
     pub name: String,
-    /// `ode`, `reduced` or `direct`.
+    /// `ode`, `reduced`, `direct`, `full-batch` or `dmft`.
     pub engine: String,
     /// Changes to the description for this run alone.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -190,6 +197,21 @@ pub struct RunSpec {
     /// ode: `explicit` (order 8), `multistep`, `stiff` or `stabilised`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<MethodSpec>,
+    /// full-batch: inputs as `double` (unless given) or `single` precision numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<Precision>,
+    /// full-batch: `keep` the inputs, `draw` them anew at every step, or `auto` (unless given) by the memory there is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<InputStorage>,
+    /// dmft: samples per scramble, a power of two; 16384 unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<usize>,
+    /// dmft: independent scrambles, whose standard error is that of the sampling; 4 unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scrambles: Option<u32>,
+    /// dmft: deviation with which latent fields are drawn (importance sampling of their tails); 1 unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<f64>,
     /// Run only under `--full`.
     #[serde(default)]
     pub only_full: bool,

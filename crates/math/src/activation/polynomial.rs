@@ -66,6 +66,21 @@ impl Activation for Polynomial {
             .fold((0.0, 0.0, 0.0), |(p, d, c), a| (p * z + a, d * z + p, c * z + d));
         (value, slope, 2.0 * half)
     }
+    fn jets(&self, z: &[f64], value: &mut [f64], slope: &mut [f64], curvature: &mut [f64]) {
+        let n = z.len();
+        let (value, slope, curvature) = (&mut value[..n], &mut slope[..n], &mut curvature[..n]);
+        value.fill(0.0);
+        slope.fill(0.0);
+        curvature.fill(0.0);
+        for a in self.coefficients.iter().rev() {
+            for i in 0..n {
+                // Twice the running coefficient of the half curvature: σ″ = 2 c.
+                curvature[i] = curvature[i] * z[i] + 2.0 * slope[i];
+                slope[i] = slope[i] * z[i] + value[i];
+                value[i] = value[i] * z[i] + a;
+            }
+        }
+    }
     /// E[z^m h_k] = m!/(2^j j! √k!) with j = (m − k)/2, from √k! at m = k by its ratio in m.
     fn hermite(&self, k: usize, variance: f64) -> f64 {
         let mut moment = hermite::factorial_ratio_root(k, 0) * variance.powf(0.5 * k as f64);

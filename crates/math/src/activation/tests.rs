@@ -232,3 +232,25 @@ fn formulas_measure_their_own_resolution() {
     // Poles at ±0.1i.
     assert!(parse("1/(1 + 100*x^2)").unwrap().resolution() <= 0.02);
 }
+
+#[test]
+fn jets_of_many_arguments_are_the_jets_one_by_one() {
+    let z: Vec<f64> = (0..61).map(|i| 0.173 * f64::from(i) - 5.2).collect();
+    for name in NAMES {
+        let a = parse(name).unwrap();
+        let (mut value, mut slope, mut curvature) = (vec![0.0; 61], vec![0.0; 61], vec![0.0; 61]);
+        a.jets(&z, &mut value, &mut slope, &mut curvature);
+        for (i, &z) in z.iter().enumerate() {
+            let (v, s, c) = a.jet(z);
+            // Absolute near 0 (Φ by erf, not erfc), relative for polynomials, which sum large terms.
+            let close = |x: f64, y: f64| (x - y).abs() <= 2e-14 * (1.0 + y.abs());
+            assert!(
+                close(value[i], v) && close(slope[i], s) && close(curvature[i], c),
+                "{name} at {z}: {} {v}, {} {s}, {} {c}",
+                value[i],
+                slope[i],
+                curvature[i]
+            );
+        }
+    }
+}

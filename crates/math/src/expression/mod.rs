@@ -19,6 +19,7 @@ mod breaks;
 mod error;
 mod function;
 mod jet;
+mod lanes;
 mod parser;
 mod tree;
 
@@ -42,6 +43,8 @@ pub struct Expression {
     variables: Vec<String>,
     tree: Node,
     program: Vec<Step>,
+    /// Values that one evaluation holds at a time.
+    depth: usize,
 }
 
 /// One instruction of the postfix program.
@@ -70,10 +73,11 @@ impl Expression {
 
     fn compile(text: &str, variables: Vec<String>, tree: Node) -> Result<Self, ExpressionError> {
         let mut program = Vec::new();
-        if tree.emit(&mut program) > STACK {
+        let depth = tree.emit(&mut program);
+        if depth > STACK {
             return Err(ExpressionError::new(text, 0, Problem::TooDeep));
         }
-        Ok(Self { text: text.trim().to_owned(), variables, tree, program })
+        Ok(Self { text: text.trim().to_owned(), variables, tree, program, depth })
     }
 
     /// The formula as it was written.
@@ -89,13 +93,15 @@ impl Expression {
     /// f(x).
     pub fn value(&self, x: &[f64]) -> f64 {
         self.check(x);
-        run(&self.program, |i| x[i])
+        run::<f64, STACK>(&self.program, |i| x[i])
     }
 
     /// (f, ∂f, ∂²f) with respect to one chosen variable.
     pub fn jet(&self, x: &[f64], variable: usize) -> Jet {
         self.check(x);
-        run(&self.program, |i| if i == variable { Jet::variable(x[i]) } else { Jet::constant(x[i]) })
+        run::<Jet, STACK>(&self.program, |i| {
+            if i == variable { Jet::variable(x[i]) } else { Jet::constant(x[i]) }
+        })
     }
 
     /// Writes ∇f into `out` and returns f.
@@ -126,6 +132,18 @@ impl Expression {
         (self.variables.len() <= 1).then(|| self.tree.polynomial()).flatten()
     }
 
+    /// True when the formula itself can jump where the argument of one of its functions vanishes (`step`, `sign`, `floor`).
+    pub fn has_jumps(&self) -> bool {
+        let jumps =
+            |step: &Step| matches!(step, Step::Apply(Function::Step | Function::Sign | Function::Floor));
+        self.program.iter().any(jumps)
+    }
+
+    /// True when the value depends on this variable as the formula is written.
+    pub fn uses(&self, variable: usize) -> bool {
+        self.program.iter().any(|step| matches!(step, Step::Variable(i) if *i == variable))
+    }
+
     /// The factor s when the formula is exactly erf(s x).
     pub(crate) fn erf_scale(&self) -> Option<f64> {
         match &self.tree {
@@ -150,8 +168,9 @@ trait Number: Copy {
     fn combine(self, operation: Binary, right: Self) -> Self;
 }
 
-fn run<N: Number>(program: &[Step], variable: impl Fn(usize) -> N) -> N {
-    let mut stack = [N::constant(0.0); STACK];
+#[inline(always)]
+fn run<N: Number, const DEPTH: usize>(program: &[Step], variable: impl Fn(usize) -> N) -> N {
+    let mut stack = [N::constant(0.0); DEPTH];
     let mut top = 0; // number of values held
     for step in program {
         match *step {

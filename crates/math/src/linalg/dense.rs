@@ -70,6 +70,14 @@ pub fn solve(a: &Mat, b: &Mat) -> Mat {
     from_faer(to_faer(a).partial_piv_lu().solve(to_faer(b)).as_ref())
 }
 
+/// Σ_i weights_i xᵢ xᵢᵀ over the rows xᵢ of a matrix.
+pub fn weighted_gram(rows: &Mat, weights: &[f64]) -> Mat {
+    assert_eq!(rows.rows(), weights.len(), "one weight per row");
+    let plain = to_faer(rows);
+    let scaled = faer::Mat::from_fn(rows.rows(), rows.cols(), |i, j| weights[i] * rows[(i, j)]);
+    from_faer((plain.transpose() * scaled).as_ref())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,6 +112,16 @@ mod tests {
             back.add_scaled(-1.0, &a);
             prop_assert!(back.max_abs() < 1e-11);
         }
+    }
+
+    #[test]
+    fn a_weighted_gram_is_the_sum_over_rows() {
+        let x = Mat::from_fn(7, 3, |i, j| ((3 * i + j) as f64).sin());
+        let weights: Vec<f64> = (0..7).map(|i| f64::from(i) - 2.5).collect();
+        let sum = |a: usize, b: usize| (0..7).map(|i| weights[i] * x[(i, a)] * x[(i, b)]).sum::<f64>();
+        let mut difference = weighted_gram(&x, &weights);
+        difference.add_scaled(-1.0, &Mat::from_fn(3, 3, sum));
+        assert!(difference.max_abs() < 1e-13);
     }
 
     #[test]

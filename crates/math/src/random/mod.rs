@@ -16,10 +16,12 @@ mod gamma;
 mod normal;
 mod normal_f32;
 mod philox;
+mod sobol;
 pub mod statistics;
 mod stream;
 mod wishart;
 
 pub use philox::philox;
+pub use sobol::{sobol_axes, sobol_column};
 pub use stream::{Address, Stream, normal_reference};
 pub use wishart::{BartlettFactor, orthonormal_rows, unit_vector};

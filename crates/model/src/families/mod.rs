@@ -4,6 +4,7 @@
 //! descriptions, schema, command line and lists follow.
 
 pub mod committee;
+pub mod multi_index;
 pub mod quadratic;
 
 use crate::problem::Problem;
@@ -185,5 +186,6 @@ macro_rules! families {
 
 families! {
     Committee(committee::Committee),
+    MultiIndex(multi_index::MultiIndex),
     QuadraticNetworks(quadratic::QuadraticNetworks),
 }

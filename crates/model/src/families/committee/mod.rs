@@ -14,7 +14,7 @@ pub mod spectra;
 
 use super::{Family, ModelError, Reference};
 use crate::quantity::Quantity;
-use crate::rule::{Averages, Kick, Law, LocalRule, Needed, Sample, Shape};
+use crate::rule::{Averages, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape};
 use crate::square_loss::{Prefactor, SquareLoss, Student, Teacher};
 use averages::Route;
 use didact_math::activation::{self, Activation};
@@ -313,6 +313,9 @@ impl LocalRule for CommitteeRule {
     }
     fn kick(&self, sample: &Sample, out: &mut Kick) {
         self.loss.kick(sample, out);
+    }
+    fn jumps(&self) -> Jumps {
+        Jumps { trained: !self.loss.student.activation.kinks().is_empty(), frozen: false }
     }
     fn averages(&self, law: &Law, needed: Needed, out: &mut Averages) {
         averages::fill(self, law, needed, out);

@@ -5,7 +5,7 @@
 //! in all others. What the Hessian then does on the null space (its Schur complement, the others eliminated) is of order
 //! ε² on flat directions, where the risk is quartic, and of order ε³ or less on tangent ones.
 
-use super::population::{self, LandscapeError, Level, merge};
+use super::{self as population, LandscapeError, Level, merge};
 use didact_math::linalg::{Mat, dot, solve, symmetric_eigen};
 use didact_math::random::{Address, Stream};
 use didact_model::LocalRule;

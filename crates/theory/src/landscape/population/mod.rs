@@ -8,6 +8,9 @@
 //! A = E[∂kick/∂h], c_ij = ∂kick_i/∂h_j over trained rows. Outside the span H is E[c] ⊗ 1: the spectrum in N
 //! dimensions costs an eigenproblem of trained × span, whatever N. Trained scalars are held fixed.
 
+pub(crate) mod quantities;
+pub mod stationary;
+
 use didact_math::linalg::{Mat, svd, symmetric_eigen};
 use didact_model::rule::CurvatureAverages;
 use didact_model::{Averages, Law, LocalRule, Needed};

@@ -1,0 +1,168 @@
+//! W4 and W5: one GeLU neuron, phase retrieval, pseudo-Huber loss, by full-batch gradient descent and by its mean-field theory.
+
+use crate::harness::{best_of, best_of_3, report};
+use crate::portable;
+use didact_math::linalg::{Mat, cholesky_psd, dot};
+use didact_model::families::Family;
+use didact_model::families::multi_index::MultiIndex;
+use didact_model::residual_loss::ResidualLoss;
+use didact_model::start::Given;
+use didact_model::{Clock, Overlaps, Problem, Samples, Spectrum, Training};
+use didact_simulate::full_batch::{Precision, Trainer};
+use didact_theory::dmft::{Equations, Points, Process};
+use serde_json::json;
+use std::sync::Arc;
+
+const RATE: f64 = 0.5;
+
+fn spec() -> MultiIndex {
+    MultiIndex::single("gelu", "z^2", ResidualLoss::PseudoHuber { kappa: 1.0 })
+}
+
+fn overlaps() -> Overlaps {
+    let rule = spec().rule().expect("a rule");
+    Overlaps::new(rule.shape(), vec![Mat::identity(2)], vec![], 1).expect("orthonormal rows")
+}
+
+fn unit(seed: u64, d: usize) -> Vec<f64> {
+    let v = portable::normals(seed, d);
+    let length = dot(&v, &v).sqrt();
+    v.iter().map(|x| x / length).collect()
+}
+
+/// Gigabytes per second of a sum over 512 MiB on the threads of the pool, best of 5.
+fn read_bandwidth(pool: &rayon::ThreadPool) -> f64 {
+    use rayon::prelude::*;
+    let numbers = vec![1.0_f64; 64 << 20];
+    let parts = pool.current_num_threads();
+    let sum = |part: &[f64]| {
+        let mut lanes = [0.0; 32];
+        for chunk in part.chunks_exact(32) {
+            for (lane, x) in lanes.iter_mut().zip(chunk) {
+                *lane += x;
+            }
+        }
+        lanes.iter().sum::<f64>()
+    };
+    let (times, total) = best_of(5, || {
+        pool.install(|| numbers.par_chunks(numbers.len().div_ceil(parts)).map(sum).sum::<f64>())
+    });
+    assert!(total > 0.0);
+    (8 * numbers.len()) as f64 / times.wall / 1e9
+}
+
+/// d = 1000, n = 8000, 200 steps.
+pub(crate) fn full_batch(threads: usize) {
+    const D: usize = 1000;
+    const N: usize = 8000;
+    const STEPS: usize = 200;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+    let x = portable::normals(4, N * D);
+    let weights = Mat::from_rows(&[unit(42, D), unit(41, D)]).expect("two rows");
+    let problem = Problem {
+        rule: spec().rule().expect("a rule"),
+        spectrum: Spectrum::isotropic(),
+        dimension: Some(D as u64),
+        training: Training { samples: Some(Samples::Count(N as u64)), ..Training::full_batch(RATE, 1.0) },
+        start: Arc::new(Given(overlaps())),
+        clock: Clock::Steps,
+    };
+    let check =
+        |precision| Trainer::new(&problem, weights.clone(), vec![], &x, precision, true).expect("a trainer");
+    for (precision, name, bytes, tolerance) in
+        [(Precision::Double, "f64", 8, 1e-9), (Precision::Single, "f32", 4, 1e-5)]
+    {
+        let read = read_bandwidth(&pool);
+        // Copying X is not part of the work: trainers are made beforehand.
+        let mut fresh: Vec<Trainer> = (0..4).map(|_| check(precision)).collect();
+        let (times, trained) = best_of_3(|| {
+            let mut trainer = fresh.pop().expect("one per call");
+            pool.install(|| (0..STEPS).for_each(|_| trainer.step()));
+            trainer
+        });
+        let read = read.max(read_bandwidth(&pool));
+        let overlaps = trained.overlaps();
+        let (square, cosine) = (overlaps.blocks[0][(0, 0)], overlaps.blocks[0][(0, 1)]);
+        let loss = pool.install(|| trained.train_loss());
+        let right = |got: f64, expected: f64| (got / expected - 1.0).abs() < tolerance;
+        let ok =
+            right(loss, 0.3698972299535) && right(square, 2.6328158169512) && right(cosine, -1.5871241084450);
+        let rate = (N * D * bytes * STEPS) as f64 / times.wall / 1e9;
+        let work = json!({"d": D, "n": N, "steps": STEPS, "precision": name, "threads": threads,
+                          "X_GBps": rate, "read_GBps": read, "share": rate / read});
+        let result = json!({"train": loss, "norm2": square, "overlap": cosine});
+        report("W4", &format!("didact full-batch, {name}"), times, &work, result, ok);
+    }
+}
+
+/// The points of W5: quasi-random, Box-Muller, whitened in their order; row 0 is v, the others innovations.
+fn points(n: usize, rows: usize) -> Vec<Vec<f64>> {
+    let primes = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61];
+    let half = rows / 2;
+    let uniform = |k: usize, i: usize| (0.5 + i as f64 * f64::from(primes[k]).sqrt().fract()).fract();
+    let mut table = vec![vec![0.0; n]; rows];
+    for j in 0..half {
+        for i in 1..=n {
+            let radius = (-2.0 * (1.0 - uniform(2 * j, i)).ln()).sqrt();
+            let (sine, cosine) = (std::f64::consts::TAU * uniform(2 * j + 1, i)).sin_cos();
+            table[j][i - 1] = radius * cosine;
+            table[half + j][i - 1] = radius * sine;
+        }
+    }
+    for row in &mut table {
+        let mean = row.iter().sum::<f64>() / n as f64;
+        row.iter_mut().for_each(|z| *z -= mean);
+    }
+    let covariance = Mat::from_fn(rows, rows, |i, j| dot(&table[i], &table[j]) / n as f64);
+    let lower = cholesky_psd(&covariance).expect("a covariance");
+    for j in 0..rows {
+        let (done, rest) = table.split_at_mut(j);
+        for (k, other) in done.iter().enumerate() {
+            rest[0].iter_mut().zip(other).for_each(|(z, o)| *z -= lower[(j, k)] * o);
+        }
+        rest[0].iter_mut().for_each(|z| *z /= lower[(j, j)]);
+    }
+    table
+}
+
+/// delta = 8, T = 16, N = 65536.
+pub(crate) fn mean_field(threads: usize) {
+    const N: usize = 65_536;
+    const T: usize = 16;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+    let equations = Equations::new(spec().rule().expect("a rule"), RATE, 8.0, &overlaps()).hard_only();
+    let mut table = points(N, T + 2);
+    // No label noise, but its column has a place.
+    table.insert(1, vec![0.0; N]);
+    let points = Points::given(&table);
+    let (times, found) = best_of(10, || {
+        pool.install(|| {
+            let mut process = Process::new(&equations, &points);
+            for _ in 0..=T {
+                assert!(process.advance(), "no divergence");
+            }
+            let (train, test) = process.losses();
+            let k = &process.kernels;
+            let at = |m: &Mat| m[(0, 0)];
+            [
+                train,
+                test,
+                at(&k.weights[T][T]),
+                at(&k.weights[T][0]),
+                at(&k.weights_response[T][0]),
+                at(&k.kicks_response[T][T]),
+                at(&k.kicks_response[T][0]),
+                at(&k.kicks[T][T]),
+            ]
+        })
+    });
+    let expected =
+        [0.51148675, 0.61523785, 1.08623135, 0.70232090, 0.68593884, 0.18566990, -0.00382213, 0.15746869];
+    let ok = found.iter().zip(expected).all(|(got, want)| (got - want).abs() < 1e-7);
+    let work = json!({"N": N, "T": T, "precision": "f64", "threads": threads});
+    let names = ["train", "test", "C(T,T)", "C(T,0)", "R_theta(T,0)", "R_l(T,T)", "R_l(T,0)", "C_l(T,T)"];
+    let result = serde_json::Value::Object(
+        names.iter().zip(found).map(|(n, v)| ((*n).to_string(), json!(v))).collect(),
+    );
+    report("W5", "didact dmft", times, &work, result, ok);
+}

@@ -1,0 +1,116 @@
+//! Kinds about losses, gradients, gradient descent and its mean-field theory.
+
+use crate::compare::Answer;
+use crate::inputs::Inputs;
+use didact_math::activation;
+use didact_math::linalg::Mat;
+use didact_model::families::Family;
+use didact_model::families::multi_index::MultiIndex;
+use didact_model::observable::{self, Snapshot};
+use didact_model::record::Crossing;
+use didact_model::residual_loss::ResidualLoss;
+use didact_model::start::{FrozenRows, RandomRows, RowLaw};
+use didact_model::trajectory::Replica;
+use didact_model::{
+    Clock, Engine, Event, LocalRule, Outcome, Problem, Record, Sample, Spectrum, Training, Unwatched,
+};
+use didact_simulate::FullBatch;
+use didact_theory::dmft::LinearDescent;
+use std::sync::Arc;
+
+pub fn answer(kind: &str, inputs: &Inputs) -> Option<Answer> {
+    Some(match kind {
+        "gelu" => {
+            let unit = activation::parse("gelu").expect("a unit");
+            let z = inputs.list("z");
+            let values = z.iter().map(|z| unit.value(*z));
+            let slopes = z.iter().map(|z| unit.slope(*z));
+            let curvatures = z.iter().map(|z| unit.curvature(*z));
+            Answer::exact(values.chain(slopes).chain(curvatures).collect::<Vec<f64>>())
+        }
+        "hessian-weight" => {
+            let (z, y) = (inputs.list("z"), inputs.list("y"));
+            let loss = ResidualLoss::PseudoHuber { kappa: inputs.number("kappa") };
+            let weights = ["gelu", "quadratic"].into_iter().flat_map(|unit| {
+                // The label itself is the latent projection.
+                let rule = rule(inputs, MultiIndex::single(unit, "z", loss));
+                let weight = |(z, y): (&f64, &f64)| {
+                    rule.row_weight(&Sample { fields: &[*z, *y], scalars: &[], noise: 0.0 }, 0)
+                };
+                z.iter().zip(&y).map(weight).collect::<Vec<f64>>()
+            });
+            Answer::exact(weights.collect::<Vec<f64>>())
+        }
+        "linear-dmft" => {
+            let law = LinearDescent {
+                ratio: inputs.number("delta"),
+                step: inputs.number("eta"),
+                noise_variance: inputs.number("noise_var"),
+                start_length: inputs.number_or("norm0", 1.0),
+            };
+            let t = inputs.count("t");
+            let state = law.at(t);
+            let mut values = vec![state.overlap, state.squared_length, state.test, state.train];
+            values.extend((1..=4).map(|back| law.response(t, t - back)));
+            Answer::exact(values)
+        }
+        "success-probability" => Answer::exact(success(inputs)),
+        _ => return None,
+    })
+}
+
+/// The rule with the output weights and biases of the case.
+fn rule(inputs: &Inputs, spec: MultiIndex) -> Arc<dyn LocalRule> {
+    let list = |key: &str| inputs.has(key).then(|| inputs.list(key));
+    let (weights, biases) = (list("a"), list("b"));
+    let students = weights.as_ref().or(biases.as_ref()).map_or(1, Vec::len);
+    MultiIndex { students, weights, biases, ..spec }.rule().expect("a rule")
+}
+
+/// Fractions of seeds whose correlation exceeds 1/2 at the end, per n/d.
+fn success(inputs: &Inputs) -> Vec<f64> {
+    let kappa = || inputs.number("kappa");
+    let loss = match inputs.0["loss"].as_str() {
+        Some("square") => ResidualLoss::Square,
+        Some("logcosh") => ResidualLoss::LogCosh,
+        Some("huber") => ResidualLoss::Huber { kappa: kappa() },
+        _ => ResidualLoss::PseudoHuber { kappa: kappa() },
+    };
+    let text = |key: &str, default: &str| inputs.0[key].as_str().unwrap_or(default).to_string();
+    let spec = MultiIndex::single(&text("activation", "gelu"), &text("link", "z^2"), loss);
+    let fraction = |delta: f64| {
+        let problem = Problem {
+            rule: rule(inputs, spec.clone()),
+            spectrum: Spectrum::isotropic(),
+            dimension: Some(inputs.count("d") as u64),
+            training: Training::full_batch(inputs.number("eta"), delta),
+            start: Arc::new(RandomRows {
+                trained: RowLaw::Sphere { radius: inputs.number_or("norm0", 1.0) },
+                frozen: FrozenRows::Gram(Mat::identity(1)),
+                scalars: Vec::new(),
+            }),
+            clock: Clock::Steps,
+        };
+        let alignment = observable::parse("abs(alignment[0,0])", &problem).expect("an observable");
+        let found = Event {
+            name: "found".into(),
+            observable: alignment[0].clone(),
+            level: 0.75,
+            crossing: Crossing::Rises,
+            stops: true,
+        };
+        let record = Record {
+            events: vec![found],
+            replicas: inputs.count("seeds") as u32,
+            watch_every: Some(1.0),
+            ..Record::new(vec![inputs.number("T")], alignment.clone())
+        };
+        let run = FullBatch::default().run(&problem, &record, &Unwatched).expect("a run");
+        let success = |r: &Replica| {
+            let diverged = matches!(r.outcome, Outcome::Diverged { .. });
+            !diverged && alignment[0].measure(&Snapshot::new(&r.last, &problem)) > 0.5
+        };
+        run.replicas.iter().filter(|r| success(r)).count() as f64 / run.replicas.len() as f64
+    };
+    inputs.list("delta").into_iter().map(fraction).collect()
+}

@@ -1,0 +1,459 @@
+//! Gradient descent on a fixed training set.
+
+use super::data::{Inputs, NOISE, Source};
+use super::kernels::{Number, TOGETHER};
+use crate::chain::{Chain, Seat};
+use didact_math::linalg::{Mat, dot};
+use didact_math::random::{Address, Stream};
+use didact_model::constraint::{Constraint, Retraction, pseudo_inverse};
+use didact_model::problem::ProblemError;
+use didact_model::rule::{Batch, LocalRule};
+use didact_model::{EngineError, Overlaps, Problem, Shape};
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// The gradient is summed over pieces of the training set, piece by piece, then over pieces in their order: threads take
+/// pieces in any order and change nothing. At most this many.
+const PIECES: usize = 64;
+/// Rows of a piece, at least.
+const PIECE: usize = 512;
+/// Bytes of rows that are projected before they are added to the gradient: they must still be in the second-level cache.
+const BLOCK_BYTES: usize = 1 << 17;
+/// Rows of such a block, at most.
+const LARGEST_BLOCK: usize = 64;
+
+/// Rows longer than a hundred times their start (or 100) have diverged.
+const LARGEST_SQUARED_GROWTH: f64 = 1e4;
+
+/// w_i ← w_i − η (1/n) Σ_μ kick_i(h_μ) x_μ over all n samples, X being kept in precision T. Weights are doubles.
+#[derive(Debug)]
+pub(super) struct FullBatchChain<T> {
+    rule: Arc<dyn LocalRule>,
+    shape: Shape,
+    /// Rows x d, trained first.
+    weights: Mat,
+    scalars: Vec<f64>,
+    /// First coordinate of every eigenspace, and d.
+    bounds: Vec<usize>,
+    inputs: Inputs<T>,
+    samples: usize,
+    /// v_μ, frozen x n: they never change.
+    frozen: Vec<f64>,
+    noise: Vec<f64>,
+    step_size: f64,
+    scalar_step: f64,
+    constraint: Constraint,
+    /// Squared lengths at the start.
+    lengths: Vec<f64>,
+    off_frozen: Option<Mat>,
+    threads: bool,
+    sound: bool,
+}
+
+/// What one piece of the training set adds up to.
+struct Sums<T> {
+    /// m x d.
+    gradient: Vec<T>,
+    scalars: Vec<f64>,
+    sound: bool,
+}
+
+impl<T: Number> FullBatchChain<T> {
+    /// Draws a training set; `keep` holds it in memory, `threads` shares a step among them.
+    pub(super) fn new(
+        problem: &Problem,
+        start: &Overlaps,
+        seat: Seat,
+        keep: bool,
+        threads: bool,
+    ) -> Result<Self, EngineError> {
+        let dimension = problem.finite_dimension(super::NAME)?;
+        let samples = problem.sample_count().ok_or(EngineError::FullBatch { engine: super::NAME })? as usize;
+        let sizes = problem.spectrum.multiplicities(dimension).map_err(ProblemError::from)?;
+        let weights = crate::weights::with_overlaps(start, &sizes)?;
+        let mut roots = Vec::with_capacity(dimension as usize);
+        for (&size, lambda) in sizes.iter().zip(problem.spectrum.eigenvalues()) {
+            roots.resize(roots.len() + size as usize, lambda.sqrt());
+        }
+        if roots.iter().all(|&r| r == 1.0) {
+            roots.clear();
+        }
+        let source = Source { seed: seat.seed, replica: seat.replica, dimension: dimension as usize, roots };
+        let d = source.dimension;
+        let inputs = if keep {
+            let mut x = vec![T::default(); samples * d];
+            let fill = |(piece, rows): (usize, &mut [T])| source.fill(piece * PIECE, rows);
+            if threads {
+                x.par_chunks_mut(PIECE * d).enumerate().for_each(fill);
+            } else {
+                x.chunks_mut(PIECE * d).enumerate().for_each(fill);
+            }
+            Inputs::Kept(x)
+        } else {
+            Inputs::Drawn(source)
+        };
+        let mut noise = vec![0.0; samples];
+        if problem.training.label_noise > 0.0 {
+            let address = Address { seed: seat.seed, replica: seat.replica, step: 0, lane: NOISE };
+            Stream::at(address).fill_normal(&mut noise);
+            noise.iter_mut().for_each(|e| *e *= problem.training.label_noise);
+        }
+        Self::from_parts(problem, weights, start.scalars.clone(), inputs, noise, threads)
+    }
+
+    /// From weights (rows x d, trained first), inputs and label noise.
+    pub(super) fn from_parts(
+        problem: &Problem,
+        weights: Mat,
+        scalars: Vec<f64>,
+        inputs: Inputs<T>,
+        noise: Vec<f64>,
+        threads: bool,
+    ) -> Result<Self, EngineError> {
+        let dimension = problem.finite_dimension(super::NAME)?;
+        let sizes = problem.spectrum.multiplicities(dimension).map_err(ProblemError::from)?;
+        let shape = problem.rule.shape();
+        let (k, p) = (shape.trained, shape.rows());
+        let bounds = std::iter::once(0).chain(sizes.iter().scan(0, |sum, size| {
+            *sum += *size as usize;
+            Some(*sum)
+        }));
+        let training = &problem.training;
+        let gram = weights.gram();
+        let mut chain = Self {
+            rule: problem.rule.clone(),
+            shape,
+            scalars,
+            bounds: bounds.collect(),
+            inputs,
+            samples: noise.len(),
+            frozen: Vec::new(),
+            noise,
+            step_size: problem.step_size(dimension),
+            scalar_step: problem.step_size(dimension) * training.scalar_ratio,
+            constraint: training.constraint,
+            lengths: (0..k).map(|i| gram[(i, i)]).collect(),
+            off_frozen: training.constraint.off_frozen.then(|| pseudo_inverse(&gram.block(k..p, k..p))),
+            weights,
+            threads,
+            sound: true,
+        };
+        chain.project_frozen();
+        Ok(chain)
+    }
+
+    fn dimension(&self) -> usize {
+        self.weights.cols()
+    }
+
+    /// Rows first..last of the pieces, by the number of samples alone.
+    fn pieces(&self) -> Vec<(usize, usize)> {
+        let size = PIECE.max(self.samples.div_ceil(PIECES)).next_multiple_of(LARGEST_BLOCK);
+        (0..self.samples).step_by(size).map(|first| (first, (first + size).min(self.samples))).collect()
+    }
+
+    fn over_pieces<S: Send>(&self, work: impl Fn((usize, usize)) -> S + Sync + Send) -> Vec<S> {
+        let pieces = self.pieces();
+        if self.threads {
+            pieces.into_par_iter().map(work).collect()
+        } else {
+            pieces.into_iter().map(work).collect()
+        }
+    }
+
+    fn block_rows(&self) -> usize {
+        let rows = BLOCK_BYTES / (self.dimension() * size_of::<T>()).max(1);
+        (rows / TOGETHER * TOGETHER).clamp(TOGETHER, LARGEST_BLOCK)
+    }
+
+    /// Fields of the frozen rows, once and for all.
+    fn project_frozen(&mut self) {
+        let (k, f) = (self.shape.trained, self.shape.frozen);
+        let weights: Vec<Vec<T>> = (k..k + f).map(|n| round(self.weights.row(n))).collect();
+        let parts = self.over_pieces(|(first, last)| {
+            let mut fields = vec![0.0; f * (last - first)];
+            let (mut room, mut tail) = (Vec::new(), Vec::new());
+            for at in (first..last).step_by(TOGETHER) {
+                let count = TOGETHER.min(last - at);
+                let x = self.four(at, count, &mut room, &mut tail);
+                for (n, w) in weights.iter().enumerate() {
+                    let mut out = [T::default(); TOGETHER];
+                    T::project(x, w, &mut out);
+                    for (i, h) in out[..count].iter().enumerate() {
+                        fields[n * (last - first) + at - first + i] = h.to_double();
+                    }
+                }
+            }
+            fields
+        });
+        let n = self.samples;
+        let mut frozen = vec![0.0; f * n];
+        for ((first, last), part) in self.pieces().into_iter().zip(parts) {
+            for row in 0..f {
+                frozen[row * n + first..row * n + last]
+                    .copy_from_slice(&part[row * (last - first)..(row + 1) * (last - first)]);
+            }
+        }
+        self.frozen = frozen;
+    }
+
+    /// Four rows from `at` on, of which `count` exist; the others are zeros.
+    fn four<'a>(&'a self, at: usize, count: usize, room: &'a mut Vec<T>, tail: &'a mut Vec<T>) -> &'a [T] {
+        let d = self.dimension();
+        let x = self.inputs.rows(at, count, d, room);
+        if count == TOGETHER {
+            return x;
+        }
+        tail.clear();
+        tail.extend_from_slice(x);
+        tail.resize(TOGETHER * d, T::default());
+        tail
+    }
+
+    /// Kicks (m x size) of the block `at..at + size`, whose trained fields are in place.
+    fn kicks(
+        &self,
+        at: usize,
+        size: usize,
+        fields: &mut [f64],
+        kicks: &mut [f64],
+        sums: &mut Sums<T>,
+        room: &mut [f64],
+    ) {
+        let (k, f) = (self.shape.trained, self.shape.frozen);
+        for n in 0..f {
+            fields[(k + n) * size..(k + n + 1) * size]
+                .copy_from_slice(&self.frozen[n * self.samples + at..][..size]);
+        }
+        let noise = &self.noise[at..at + size];
+        let batch = Batch { fields: &fields[..(k + f) * size], size, scalars: &self.scalars, noise };
+        self.rule.kick_batch(&batch, &mut kicks[..k * size], room);
+        sums.sound &= kicks[..k * size].iter().all(|c| c.abs() < 1e100);
+        sums.scalars.iter_mut().zip(room).for_each(|(sum, g)| *sum += *g);
+    }
+
+    fn piece_sums(&self) -> Sums<T> {
+        Sums {
+            gradient: vec![T::default(); self.shape.trained * self.dimension()],
+            scalars: vec![0.0; self.shape.scalars],
+            sound: true,
+        }
+    }
+
+    /// One row, inputs in memory: projections of a block run together with the additions of the block before it.
+    fn piece_of_one_row(&self, x: &[T], weights: &[T], (first, last): (usize, usize)) -> Sums<T> {
+        let (d, rows) = (self.dimension(), self.block_rows());
+        let mut sums = self.piece_sums();
+        let (mut fields, mut kicks) = (vec![0.0; self.shape.rows() * rows], vec![0.0; rows]);
+        let mut scalars = vec![0.0; self.shape.scalars];
+        let mut before: Vec<T> = vec![T::default(); rows];
+        let whole = first + (last - first) / rows * rows;
+        for at in (first..whole).step_by(rows) {
+            for quad in (0..rows).step_by(TOGETHER) {
+                let now = &x[(at + quad) * d..(at + quad + TOGETHER) * d];
+                let mut out = [T::default(); TOGETHER];
+                if at == first {
+                    T::project(now, weights, &mut out);
+                } else {
+                    let past = &x[(at - rows + quad) * d..(at - rows + quad + TOGETHER) * d];
+                    let kick = before[quad..quad + TOGETHER].try_into().expect("four kicks");
+                    T::sweep(now, weights, &mut out, past, kick, &mut sums.gradient);
+                }
+                for (h, z) in fields[quad..].iter_mut().zip(out) {
+                    *h = z.to_double();
+                }
+            }
+            self.kicks(at, rows, &mut fields, &mut kicks, &mut sums, &mut scalars);
+            before.iter_mut().zip(&kicks).for_each(|(b, c)| *b = T::from_double(*c));
+        }
+        if whole > first {
+            for quad in (0..rows).step_by(TOGETHER) {
+                let at = whole - rows + quad;
+                let kick = before[quad..quad + TOGETHER].try_into().expect("four kicks");
+                T::add(&x[at * d..(at + TOGETHER) * d], kick, &mut sums.gradient);
+            }
+        }
+        if whole < last {
+            let rest = self.piece(&[weights.to_vec()], (whole, last));
+            add_to(&mut sums.gradient, &rest.gradient);
+            sums.scalars.iter_mut().zip(&rest.scalars).for_each(|(a, b)| *a += b);
+            sums.sound &= rest.sound;
+        }
+        sums
+    }
+
+    /// Any rows, any inputs: a block is projected, kicked and added while it is in cache.
+    fn piece(&self, weights: &[Vec<T>], (first, last): (usize, usize)) -> Sums<T> {
+        let (d, k) = (self.dimension(), self.shape.trained);
+        let mut sums = self.piece_sums();
+        let rows = self.block_rows();
+        let (mut room, mut tail) = (Vec::new(), Vec::new());
+        let mut fields = vec![0.0; self.shape.rows() * rows];
+        let mut kicks = vec![0.0; k * rows];
+        let mut scalars = vec![0.0; self.shape.scalars];
+        for at in (first..last).step_by(rows) {
+            let size = rows.min(last - at);
+            let x = self.inputs.rows(at, size, d, &mut room);
+            let padded;
+            let x = if size.is_multiple_of(TOGETHER) {
+                x
+            } else {
+                tail.clear();
+                tail.extend_from_slice(x);
+                tail.resize(size.next_multiple_of(TOGETHER) * d, T::default());
+                padded = &tail;
+                padded
+            };
+            for (quad, x) in x.chunks_exact(TOGETHER * d).enumerate() {
+                for (i, w) in weights.iter().enumerate() {
+                    let mut out = [T::default(); TOGETHER];
+                    T::project(x, w, &mut out);
+                    for (lane, h) in out.iter().enumerate().take(size - quad * TOGETHER) {
+                        fields[i * size + quad * TOGETHER + lane] = h.to_double();
+                    }
+                }
+            }
+            self.kicks(at, size, &mut fields, &mut kicks, &mut sums, &mut scalars);
+            for (quad, x) in x.chunks_exact(TOGETHER * d).enumerate() {
+                for (i, gradient) in sums.gradient.chunks_exact_mut(d).enumerate() {
+                    let mut four = [T::default(); TOGETHER];
+                    for (lane, c) in four.iter_mut().enumerate().take(size - quad * TOGETHER) {
+                        *c = T::from_double(kicks[i * size + quad * TOGETHER + lane]);
+                    }
+                    T::add(x, &four, gradient);
+                }
+            }
+        }
+        sums
+    }
+
+    /// Σ_μ kick_i x_μ and Σ_μ ∂loss/∂a_j.
+    fn gradient(&self) -> (Mat, Vec<f64>, bool) {
+        let (d, k) = (self.dimension(), self.shape.trained);
+        let weights: Vec<Vec<T>> = (0..k).map(|i| round(self.weights.row(i))).collect();
+        let pieces = self.over_pieces(|piece| match (&self.inputs, weights.as_slice()) {
+            (Inputs::Kept(x), [only]) => self.piece_of_one_row(x, only, piece),
+            _ => self.piece(&weights, piece),
+        });
+        let mut gradient = Mat::zeros(k, d);
+        let (mut scalars, mut sound) = (vec![0.0; self.shape.scalars], true);
+        for piece in &pieces {
+            for (g, part) in gradient.as_mut_slice().iter_mut().zip(&piece.gradient) {
+                *g += part.to_double();
+            }
+            scalars.iter_mut().zip(&piece.scalars).for_each(|(a, b)| *a += b);
+            sound &= piece.sound;
+        }
+        (gradient, scalars, sound)
+    }
+
+    /// Takes out of the gradient what a constraint forbids.
+    fn constrain(&self, gradient: &mut Mat) {
+        let k = self.shape.trained;
+        for i in 0..k {
+            if self.constraint.sphere == Some(Retraction::Tangent) {
+                let row = self.weights.row(i);
+                let along = dot(gradient.row(i), row) / self.lengths[i];
+                gradient.row_mut(i).iter_mut().zip(row).for_each(|(g, w)| *g -= along * w);
+            }
+            if let Some(inverse) = &self.off_frozen {
+                let products =
+                    Mat::from_fn(1, self.shape.frozen, |_, n| dot(gradient.row(i), self.weights.row(k + n)));
+                let along = products.times(inverse);
+                for n in 0..self.shape.frozen {
+                    let (share, row) = (along[(0, n)], self.weights.row(k + n));
+                    gradient.row_mut(i).iter_mut().zip(row).for_each(|(g, w)| *g -= share * w);
+                }
+            }
+        }
+    }
+}
+
+fn round<T: Number>(row: &[f64]) -> Vec<T> {
+    row.iter().map(|w| T::from_double(*w)).collect()
+}
+
+fn add_to<T: Number>(sum: &mut [T], part: &[T]) {
+    for (s, p) in sum.iter_mut().zip(part) {
+        *s = T::from_double(s.to_double() + p.to_double());
+    }
+}
+
+impl<T: Number> Chain for FullBatchChain<T> {
+    fn step(&mut self) {
+        let (mut gradient, slopes, sound) = self.gradient();
+        self.constrain(&mut gradient);
+        let n = self.samples as f64;
+        let (rate, keep) = (self.step_size / n, 1.0 - self.step_size * self.constraint.weight_decay);
+        for i in 0..self.shape.trained {
+            for (w, g) in self.weights.row_mut(i).iter_mut().zip(gradient.row(i)) {
+                *w = keep * *w - rate * g;
+            }
+            let square = dot(self.weights.row(i), self.weights.row(i));
+            self.sound = self.sound && square < LARGEST_SQUARED_GROWTH * self.lengths[i].max(1.0);
+            if self.constraint.sphere.is_some() {
+                let back = (self.lengths[i] / square).sqrt();
+                self.weights.row_mut(i).iter_mut().for_each(|w| *w *= back);
+            }
+        }
+        for (a, slope) in self.scalars.iter_mut().zip(&slopes) {
+            *a -= self.scalar_step / n * slope;
+        }
+        self.sound &= sound;
+    }
+
+    fn overlaps(&self) -> Overlaps {
+        let p = self.shape.rows();
+        let block = |bounds: &[usize]| {
+            let part = |i: usize| &self.weights.row(i)[bounds[0]..bounds[1]];
+            let mut gram = Mat::zeros(p, p);
+            for i in 0..p {
+                for j in 0..=i {
+                    gram[(i, j)] = dot(part(i), part(j));
+                    gram[(j, i)] = gram[(i, j)];
+                }
+            }
+            gram
+        };
+        Overlaps::from_engine(self.shape, self.bounds.windows(2).map(block).collect(), self.scalars.clone())
+    }
+
+    fn is_sound(&self) -> bool {
+        self.sound
+    }
+
+    fn train_loss(&self) -> Option<f64> {
+        let (k, f) = (self.shape.trained, self.shape.frozen);
+        let weights: Vec<Vec<T>> = (0..k).map(|i| round(self.weights.row(i))).collect();
+        let parts = self.over_pieces(|(first, last)| {
+            let (mut room, mut tail) = (Vec::new(), Vec::new());
+            let mut fields = vec![0.0; (k + f) * TOGETHER];
+            let (mut losses, mut total) = ([0.0; TOGETHER], 0.0);
+            for at in (first..last).step_by(TOGETHER) {
+                let size = TOGETHER.min(last - at);
+                let x = self.four(at, size, &mut room, &mut tail);
+                for (i, w) in weights.iter().enumerate() {
+                    let mut out = [T::default(); TOGETHER];
+                    T::project(x, w, &mut out);
+                    for (lane, h) in out.iter().enumerate().take(size) {
+                        fields[i * size + lane] = h.to_double();
+                    }
+                }
+                for n in 0..f {
+                    fields[(k + n) * size..(k + n + 1) * size]
+                        .copy_from_slice(&self.frozen[n * self.samples + at..][..size]);
+                }
+                let noise = &self.noise[at..at + size];
+                let batch = Batch { fields: &fields[..(k + f) * size], size, scalars: &self.scalars, noise };
+                self.rule.loss_batch(&batch, &mut losses[..size]);
+                total += losses[..size].iter().sum::<f64>();
+            }
+            total
+        });
+        Some(parts.iter().sum::<f64>() / self.samples as f64)
+    }
+
+    fn report_every(&self) -> u64 {
+        (1_000_000_000 / (self.samples * self.dimension()).max(1) as u64).clamp(1, 2048)
+    }
+}

@@ -1,0 +1,272 @@
+//! The engine `dmft`: curves of observables in the limit, with the error of their sampling.
+
+use super::LANES;
+use super::kernels::Equations;
+use super::points::{Points, Sampling};
+use super::process::Process;
+use crate::landscape::split;
+use didact_math::linalg::Mat;
+use didact_model::constraint::Constraint;
+use didact_model::observable::Snapshot;
+use didact_model::trajectory::Replica;
+use didact_model::{Engine, EngineError, Monitor, Outcome, Overlaps, Problem, Record, Trajectory};
+
+/// Dynamical mean-field theory. Every scramble of the samples is a replica of its trajectory: their mean is the prediction and
+/// their standard error the error of the sampling.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dmft {
+    /// How samples are drawn; the seed is that of the record.
+    pub sampling: Sampling,
+    /// Independent scrambles.
+    pub scrambles: u32,
+}
+
+impl Default for Dmft {
+    fn default() -> Self {
+        Self { sampling: Sampling::default(), scrambles: 4 }
+    }
+}
+
+const NAME: &str = "dmft";
+
+/// Samples and their history may take this much memory.
+const MEMORY_LIMIT: f64 = 8.0;
+
+/// Overlaps with a hard direction below this are rounding.
+const NO_OVERLAP: f64 = 1e-12;
+
+impl Engine for Dmft {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn takes_infinite_dimension(&self) -> bool {
+        true
+    }
+
+    fn admits(&self, problem: &Problem, record: &Record) -> Result<(), EngineError> {
+        let refuse = |reason: &str, hint: &str| {
+            Err(EngineError::Unsupported { engine: NAME, reason: reason.into(), hint: hint.into() })
+        };
+        if problem.sample_ratio().is_none() {
+            return Err(EngineError::FullBatch { engine: NAME });
+        }
+        let Sampling { samples, spread, .. } = self.sampling;
+        if !samples.is_power_of_two() || !(LANES..=1 << 24).contains(&samples) {
+            return refuse(
+                &format!("{samples} samples"),
+                &format!("use a power of two from {LANES} to 2^24"),
+            );
+        }
+        if self.scrambles == 0 {
+            return refuse("0 scrambles of the samples", "use at least 2: they tell the sampling error");
+        }
+        if !(spread.is_finite() && spread >= 1.0) {
+            return refuse(
+                &format!("a spread of {spread}"),
+                "use 1, or up to 2 to see the tails of the labels",
+            );
+        }
+        if spread != 1.0 && problem.rule.shape().scalars > 0 {
+            return refuse("importance sampling with trained scalars", "leave `spread` at 1");
+        }
+        if problem.spectrum.eigenvalues() != [1.0] {
+            return refuse("the equations are those of isotropic inputs", "use engine `full-batch`");
+        }
+        if problem.training.constraint
+            != (Constraint { weight_decay: problem.training.constraint.weight_decay, ..Constraint::none() })
+        {
+            return refuse("the equations know no constraint but weight decay", "use engine `full-batch`");
+        }
+        if problem.rule.jumps().trained {
+            return refuse(
+                "the unit has a kink, so that its mean response is not the mean of its derivative",
+                "use a smooth activation, or engine `full-batch`",
+            );
+        }
+        let gigabytes = self.gigabytes(problem, record);
+        if gigabytes > MEMORY_LIMIT {
+            return Err(EngineError::TooLarge {
+                engine: NAME,
+                what: format!("{samples} samples of {} steps", last_step(problem, record)),
+                gigabytes,
+                available: MEMORY_LIMIT,
+                hint: "use fewer `samples` in the run, or fewer steps".into(),
+            });
+        }
+        Ok(())
+    }
+
+    fn run(
+        &self,
+        problem: &Problem,
+        record: &Record,
+        monitor: &dyn Monitor,
+    ) -> Result<Trajectory, EngineError> {
+        problem.validate()?;
+        record.validate()?;
+        self.admits(problem, record)?;
+        let (equations, note) = equations(problem)?;
+        let mut replicas = Vec::new();
+        for scramble in 0..self.scrambles {
+            replicas.push(self.march(problem, &equations, record, scramble, monitor)?);
+        }
+        let notes = vec![
+            format!(
+                "{} scrambles of {} samples; replicas are scrambles, and their standard error is that of the sampling",
+                self.scrambles, self.sampling.samples
+            ),
+            note,
+        ];
+        Ok(Trajectory {
+            engine: NAME.into(),
+            clock: problem.clock,
+            times: record.times.clone(),
+            columns: record.observables.iter().map(|o| o.name()).collect(),
+            events: record.events.iter().map(|e| e.name.clone()).collect(),
+            replicas,
+            notes,
+        })
+    }
+}
+
+fn steps_per_clock(problem: &Problem) -> f64 {
+    problem.steps_per_clock(problem.dimension.unwrap_or(1))
+}
+
+fn last_step(problem: &Problem, record: &Record) -> usize {
+    (record.end() * steps_per_clock(problem)).round() as usize
+}
+
+/// The equations of a problem, and what was found out about its directions.
+///
+/// Where labels are a function of the latent fields, the hard directions are found, and their responses set to 0, provided that the
+/// rows start without overlap with them.
+pub fn equations(problem: &Problem) -> Result<(Equations, String), EngineError> {
+    let shape = problem.rule.shape();
+    let start = problem.start.limit(shape, &problem.spectrum)?;
+    let ratio = problem.sample_ratio().ok_or(EngineError::FullBatch { engine: NAME })?;
+    let t = &problem.training;
+    let mut equations = Equations {
+        scalar_ratio: t.scalar_ratio,
+        decay: t.constraint.weight_decay,
+        label_noise: t.label_noise,
+        ..Equations::new(problem.rule.clone(), t.learning_rate, ratio, &start)
+    };
+    let orthonormal = {
+        let mut rest = equations.frozen();
+        rest.add_scaled(-1.0, &Mat::identity(shape.frozen));
+        rest.max_abs() < NO_OVERLAP
+    };
+    let labelled = problem.rule.label(&vec![0.3; shape.frozen], 0.0).is_some();
+    if !labelled || !orthonormal {
+        return Ok((equations, "responses to all frozen directions are sampled".into()));
+    }
+    let label = |z: &[f64], noise: f64| problem.rule.label(z, t.label_noise * noise).unwrap_or(f64::NAN);
+    let directions = match split(shape.frozen, t.label_noise > 0.0, &label) {
+        Ok(found) => found,
+        Err(error) => {
+            return Ok((equations, format!("responses to all frozen directions are sampled: {error}")));
+        }
+    };
+    let overlap = |hard: &Vec<f64>| {
+        (0..shape.trained).any(|i| {
+            let along: f64 =
+                hard.iter().enumerate().map(|(n, h)| h * equations.start[(i, shape.trained + n)]).sum();
+            along.abs() > NO_OVERLAP
+        })
+    };
+    let hard: Vec<&Vec<f64>> = directions.hard.iter().filter(|h| !overlap(h)).collect();
+    let mut projector = Mat::zeros(shape.frozen, shape.frozen);
+    for h in &hard {
+        for i in 0..shape.frozen {
+            for j in 0..shape.frozen {
+                projector[(i, j)] += h[i] * h[j];
+            }
+        }
+    }
+    let note = format!("{} of {} latent directions are hard: no response to them", hard.len(), shape.frozen);
+    equations.hard = (!hard.is_empty()).then_some(projector);
+    Ok((equations, note))
+}
+
+impl Dmft {
+    fn gigabytes(&self, problem: &Problem, record: &Record) -> f64 {
+        let shape = problem.rule.shape();
+        let (m, p) = (shape.trained as f64, shape.rows() as f64);
+        let steps = last_step(problem, record) as f64 + 1.0;
+        // Normals, kicks and derivatives of every step.
+        self.sampling.samples as f64 * steps * (m + m + m * p) * 8e-9
+    }
+
+    fn march(
+        &self,
+        problem: &Problem,
+        equations: &Equations,
+        record: &Record,
+        scramble: u32,
+        monitor: &dyn Monitor,
+    ) -> Result<Replica, EngineError> {
+        let shape = equations.shape();
+        let (per_clock, end) = (steps_per_clock(problem), last_step(problem, record));
+        let saves: Vec<usize> = record.times.iter().map(|t| (t * per_clock).round() as usize).collect();
+        let sampling = Sampling { seed: record.seed, ..self.sampling };
+        let points = Points::sobol(&sampling, scramble, shape.frozen, shape.trained, end + 1);
+        let mut process = Process::new(equations, &points);
+        let mut rows: Vec<Vec<f64>> = Vec::new();
+        let mut before: Vec<f64> = Vec::new();
+        let mut passed = vec![None; record.events.len()];
+        let mut outcome = Outcome::Completed;
+        let mut last = None;
+        for step in 0..=end {
+            if monitor.cancelled() {
+                return Err(EngineError::Interrupted);
+            }
+            let time = step as f64 / per_clock;
+            if !process.advance() {
+                outcome = Outcome::Diverged { at: time };
+                break;
+            }
+            let overlaps = Overlaps::from_engine(
+                shape,
+                vec![process.kernels.gram(step, equations)],
+                process.scalars.clone(),
+            );
+            let mut snapshot = Snapshot::new(&overlaps, problem);
+            let saving = saves[rows.len()..].contains(&step);
+            if saving || record.events.iter().any(|e| e.observable.needs_training_set()) {
+                let (train, test) = process.losses();
+                snapshot = snapshot.with_train_loss(train).with_test_loss(test);
+            }
+            while saves.get(rows.len()) == Some(&step) {
+                rows.push(record.observables.iter().map(|o| o.measure(&snapshot)).collect());
+            }
+            let now: Vec<f64> =
+                record.events.iter().map(|e| e.excess(e.observable.measure(&snapshot))).collect();
+            let mut stopped = None;
+            for (index, event) in record.events.iter().enumerate() {
+                let crossed =
+                    before.get(index).filter(|a| **a < 0.0 && now[index] >= 0.0 && passed[index].is_none());
+                if let Some(a) = crossed {
+                    let at = (step as f64 - now[index] / (now[index] - a)) / per_clock;
+                    passed[index] = Some(at);
+                    if event.stops && stopped.is_none() {
+                        stopped = Some(Outcome::Stopped { by: event.name.clone(), at });
+                    }
+                }
+            }
+            before = now;
+            last = Some((overlaps.clone(), time));
+            monitor.advance(1.0 / (end + 1) as f64 / f64::from(self.scrambles));
+            if let Some(stop) = stopped {
+                outcome = stop;
+                break;
+            }
+        }
+        let (last, last_time) = last.unwrap_or_else(|| {
+            let start = vec![equations.start.clone()];
+            (Overlaps::from_engine(shape, start, equations.scalars.clone()), 0.0)
+        });
+        Ok(Replica { rows, outcome, events: passed, last, last_time })
+    }
+}

@@ -1,0 +1,211 @@
+//! The kernels of the effective process and their linear half, the motion of a single weight.
+
+use didact_math::linalg::Mat;
+use didact_model::{LocalRule, Overlaps, Shape, Spectrum};
+use std::sync::Arc;
+
+/// What the equations need to know.
+#[derive(Debug, Clone)]
+pub struct Equations {
+    /// kick and its derivative.
+    pub rule: Arc<dyn LocalRule>,
+    /// η.
+    pub step: f64,
+    /// s_a/s: how much faster the scalars learn than the rows.
+    pub scalar_ratio: f64,
+    /// δ = n/d.
+    pub ratio: f64,
+    /// γ in w ← (1 − η γ) w − η grad.
+    pub decay: f64,
+    /// Standard deviation of the label noise.
+    pub label_noise: f64,
+    /// Overlaps of all rows at the start (P x P, trained first), isotropic inputs.
+    pub start: Mat,
+    /// Scalars at the start.
+    pub scalars: Vec<f64>,
+    /// Projector (f x f, acting on responses to the frozen fields) on the directions whose response vanishes by symmetry.
+    ///
+    /// Without it the sampling error of R_ℓ(t,*) is amplified exponentially above threshold, and the process learns a hard
+    /// direction from noise.
+    pub hard: Option<Mat>,
+}
+
+impl Equations {
+    /// η and δ given, rows as they start; no decay, no noise, nothing known to be hard.
+    pub fn new(rule: Arc<dyn LocalRule>, step: f64, ratio: f64, start: &Overlaps) -> Self {
+        Self {
+            rule,
+            step,
+            scalar_ratio: 1.0,
+            ratio,
+            decay: 0.0,
+            label_noise: 0.0,
+            start: start.moment(&Spectrum::isotropic(), 0),
+            scalars: start.scalars.clone(),
+            hard: None,
+        }
+    }
+
+    /// All frozen directions are hard: R_ℓ(t,*) = 0.
+    pub fn hard_only(self) -> Self {
+        let hard = Some(Mat::identity(self.rule.shape().frozen));
+        Self { hard, ..self }
+    }
+
+    /// Rows and scalars of the rule.
+    pub fn shape(&self) -> Shape {
+        self.rule.shape()
+    }
+
+    fn block(&self, trained_rows: bool, trained_cols: bool) -> Mat {
+        let (m, p) = (self.shape().trained, self.shape().rows());
+        let range = |trained| if trained { 0..m } else { m..p };
+        self.start.block(range(trained_rows), range(trained_cols))
+    }
+
+    /// T, the overlaps of the frozen rows.
+    pub fn frozen(&self) -> Mat {
+        self.block(false, false)
+    }
+
+    /// True when R_ℓ(t,*) vanishes altogether.
+    pub(super) fn all_hard(&self) -> bool {
+        self.hard.as_ref().is_some_and(|p| {
+            let rest = Mat::from_fn(p.rows(), p.cols(), |i, j| f64::from(u8::from(i == j)) - p[(i, j)]);
+            rest.max_abs() < 1e-12
+        })
+    }
+}
+
+/// All kernels up to a step t. Blocks are m x m over the trained rows, m x f for the frozen ones (`*`).
+///
+/// Effective process of one weight coordinate, Θ(t) ∈ R^m, with Gaussian Q of covariance C_ℓ/δ:
+///
+///   Θ(t+1) = (1 − ηγ) Θ(t) − η Σ_{s≤t} R_ℓ(t,s) Θ(s) − η R_ℓ(t,*) Θ_* + η Q(t).
+///
+/// It is linear, Θ(t) = A(t) Θ(0) + B(t) Θ_* + η Σ_s R_θ(t,s) Q(s), so nothing of it is sampled.
+#[derive(Debug, Clone, Default)]
+pub struct Kernels {
+    /// C_θ(t,s) for s ≤ t.
+    pub weights: Vec<Vec<Mat>>,
+    /// C_θ(t,*).
+    pub weights_frozen: Vec<Mat>,
+    /// R_θ(t,s) for s < t.
+    pub weights_response: Vec<Vec<Mat>>,
+    /// C_ℓ(t,s) for s ≤ t.
+    pub kicks: Vec<Vec<Mat>>,
+    /// R_ℓ(t,s) for s ≤ t.
+    pub kicks_response: Vec<Vec<Mat>>,
+    /// R_ℓ(t,*).
+    pub kicks_frozen: Vec<Mat>,
+    /// E[∂loss/∂a] of the last step.
+    pub(super) scalar_slopes: Vec<f64>,
+    /// A(t).
+    initial: Vec<Mat>,
+    /// B(t).
+    drawn: Vec<Mat>,
+}
+
+impl Kernels {
+    /// Steps at which C_θ is known.
+    pub fn len(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// True before the first step.
+    pub fn is_empty(&self) -> bool {
+        self.weights.is_empty()
+    }
+
+    /// C_θ, R_θ of the next step from the data side of all steps before it.
+    ///
+    ///   R_θ(s+1,s) = 1,   R_θ(t+1,s) = (1−ηγ) R_θ(t,s) − η Σ_{r=s+1..t} R_ℓ(t,r) R_θ(r,s),
+    ///   C_θ(t,*) = A(t) R_0 + B(t) T,
+    ///   C_θ(t,s) = ⟨(A Θ_0 + B Θ_*)(t) (A Θ_0 + B Θ_*)(s)ᵀ⟩ + (η²/δ) Σ_{r<t, r'<s} R_θ(t,r) C_ℓ(r,r') R_θ(s,r')ᵀ.
+    pub(super) fn move_weights(&mut self, equations: &Equations) {
+        let (m, f) = (equations.shape().trained, equations.shape().frozen);
+        let t = self.len();
+        if t == 0 {
+            self.initial.push(Mat::identity(m));
+            self.drawn.push(Mat::zeros(m, f));
+            self.weights_response.push(Vec::new());
+        } else {
+            let (eta, keep) = (equations.step, 1.0 - equations.step * equations.decay);
+            let mut a = self.initial[t - 1].scaled(keep);
+            let mut b = self.drawn[t - 1].scaled(keep);
+            for (s, response) in self.kicks_response[t - 1].iter().enumerate() {
+                a.add_scaled(-eta, &response.times(&self.initial[s]));
+                b.add_scaled(-eta, &response.times(&self.drawn[s]));
+            }
+            b.add_scaled(-eta, &self.kicks_frozen[t - 1]);
+            let mut row = Vec::with_capacity(t);
+            for s in 0..t - 1 {
+                let mut next = self.weights_response[t - 1][s].scaled(keep);
+                for r in s + 1..t {
+                    next.add_scaled(-eta, &self.kicks_response[t - 1][r].times(&self.weights_response[r][s]));
+                }
+                row.push(next);
+            }
+            row.push(Mat::identity(m));
+            self.initial.push(a);
+            self.drawn.push(b);
+            self.weights_response.push(row);
+        }
+        self.correlate(equations);
+    }
+
+    fn correlate(&mut self, equations: &Equations) {
+        let t = self.len();
+        let (q, r, frozen) =
+            (equations.block(true, true), equations.block(true, false), equations.block(false, false));
+        let (a, b) = (&self.initial[t], &self.drawn[t]);
+        let mut star = a.times(&r);
+        star.add_scaled(1.0, &b.times(&frozen));
+        // (A Θ_0 + B Θ_*)(t) against Θ_0, and against Θ_*.
+        let mut start = a.times(&q);
+        start.add_scaled(1.0, &b.times(&r.transpose()));
+        // Σ_r R_θ(t,r) C_ℓ(r,r') for every r'.
+        let noise = equations.step * equations.step / equations.ratio;
+        let driven: Vec<Mat> = (0..t)
+            .map(|to| {
+                let mut sum = Mat::zeros(a.rows(), a.rows());
+                for (from, response) in self.weights_response[t].iter().enumerate() {
+                    sum.add_scaled(noise, &response.times(&self.kick_covariance(from, to)));
+                }
+                sum
+            })
+            .collect();
+        let row = (0..=t).map(|s| {
+            let mut c = start.times(&self.initial[s].transpose());
+            c.add_scaled(1.0, &star.times(&self.drawn[s].transpose()));
+            for (response, driven) in self.weights_response[s].iter().zip(&driven) {
+                c.add_scaled(1.0, &driven.times(&response.transpose()));
+            }
+            c
+        });
+        let row = row.collect();
+        self.weights.push(row);
+        self.weights_frozen.push(star);
+    }
+
+    /// C_ℓ(r,r') in any order: C_ℓ(r,r') = C_ℓ(r',r)ᵀ.
+    fn kick_covariance(&self, from: usize, to: usize) -> Mat {
+        if from >= to { self.kicks[from][to].clone() } else { self.kicks[to][from].transpose() }
+    }
+
+    /// C_θ(t,s) in any order.
+    pub fn weight_covariance(&self, t: usize, s: usize) -> Mat {
+        if t >= s { self.weights[t][s].clone() } else { self.weights[s][t].transpose() }
+    }
+
+    /// The overlaps of all rows at step t: C_θ(t,t), C_θ(t,*) and T.
+    pub fn gram(&self, t: usize, equations: &Equations) -> Mat {
+        let (m, p) = (equations.shape().trained, equations.shape().rows());
+        Mat::from_fn(p, p, |i, j| match (i < m, j < m) {
+            (true, true) => 0.5 * (self.weights[t][t][(i, j)] + self.weights[t][t][(j, i)]),
+            (true, false) => self.weights_frozen[t][(i, j - m)],
+            (false, true) => self.weights_frozen[t][(j, i - m)],
+            (false, false) => equations.start[(i, j)],
+        })
+    }
+}

@@ -1,0 +1,32 @@
+//! Dynamical mean-field theory of full-batch gradient descent in discrete time: exact as n, d → ∞ at fixed n/d and steps.
+
+mod engine;
+mod estimate;
+mod kernels;
+mod lanes;
+mod linear;
+mod points;
+mod process;
+
+pub use engine::{Dmft, equations};
+pub use estimate::{Diverged, estimate};
+pub use kernels::{Equations, Kernels};
+pub use linear::{LinearDescent, LinearState};
+pub use points::{Points, Sampling};
+pub use process::Process;
+
+/// Samples that are moved together.
+pub const LANES: usize = 128;
+
+/// Sizes that the loops need.
+#[derive(Debug, Clone, Copy)]
+struct Dimensions {
+    /// m.
+    trained: usize,
+    /// f.
+    frozen: usize,
+    /// Fields whose derivatives are kept: m, or m + f where responses to the frozen fields follow paths.
+    columns: usize,
+    /// Responses to the frozen fields by Stein's lemma.
+    stein: bool,
+}

@@ -1,0 +1,153 @@
+//! Hessians of a finite data set, for any rule: (1/n) Σᵢ Gᵢ xᵢ xᵢᵀ with the weights of one trained row.
+
+use super::error::LandscapeError;
+use super::start::positive;
+use didact_math::linalg::{Eigen, Mat, dot, symmetric_eigen, weighted_gram};
+use didact_math::random::{Address, Stream, unit_vector};
+use didact_math::spectra::{End, Pair, Ritz, extreme_pairs, spectral_density};
+use didact_model::rule::{Batch, LocalRule, Sample};
+
+/// (1/n) Σ Gᵢ xᵢ xᵢᵀ, multiplied without being formed.
+#[derive(Debug, Clone)]
+pub struct EmpiricalHessian<'a> {
+    /// n x d.
+    inputs: &'a Mat,
+    weights: Vec<f64>,
+}
+
+impl<'a> EmpiricalHessian<'a> {
+    /// Rows of `inputs` are the xᵢ.
+    pub fn new(inputs: &'a Mat, weights: Vec<f64>) -> Self {
+        assert_eq!(inputs.rows(), weights.len(), "one weight per input");
+        Self { inputs, weights }
+    }
+
+    /// out = H v.
+    pub fn apply(&self, v: &[f64], out: &mut [f64]) {
+        out.fill(0.0);
+        let n = self.inputs.rows() as f64;
+        for (i, weight) in self.weights.iter().enumerate() {
+            let x = self.inputs.row(i);
+            let along = weight * dot(x, v) / n;
+            out.iter_mut().zip(x).for_each(|(o, x)| *o += along * x);
+        }
+    }
+
+    /// All eigenvalues and eigenvectors, by the dense solver; d up to a few thousand.
+    pub fn eigen(&self) -> Eigen {
+        let n = self.inputs.rows() as f64;
+        let weights: Vec<f64> = self.weights.iter().map(|g| g / n).collect();
+        symmetric_eigen(&weighted_gram(self.inputs, &weights))
+    }
+
+    /// The `count` outermost eigenpairs at one end by Lanczos iteration; any d.
+    pub fn extreme(&self, end: End, count: usize, seed: u64) -> Vec<Pair> {
+        let apply = |v: &[f64], out: &mut [f64]| self.apply(v, out);
+        // Outliers converge first; 300 products are far more than they need.
+        extreme_pairs(self.inputs.cols(), count, end, 1e-8, 300, seed, apply)
+    }
+
+    /// The spectral density by stochastic Lanczos quadrature; any d.
+    pub fn density(&self, probes: usize, steps: usize, seed: u64) -> Ritz {
+        spectral_density(self.inputs.cols(), probes, steps, seed, |v, out| self.apply(v, out))
+    }
+}
+
+/// Full-batch gradient descent on one data set of a rule without trained scalars, kept as plain matrices so that the Hessian can be taken anywhere.
+#[derive(Debug)]
+pub struct Run<'a> {
+    rule: &'a dyn LocalRule,
+    /// n x d, rows xᵢ ~ N(0, 1).
+    pub inputs: Mat,
+    noise: Vec<f64>,
+    /// P x d: trained rows, then the teacher directions, which are the first unit vectors.
+    pub rows: Mat,
+}
+
+impl<'a> Run<'a> {
+    /// n = round(δ d) inputs in d dimensions, trained rows of a given length in random directions.
+    pub fn new(
+        rule: &'a dyn LocalRule,
+        d: usize,
+        delta: f64,
+        start_length: f64,
+        label_noise: f64,
+        seed: u64,
+    ) -> Result<Self, LandscapeError> {
+        positive("delta = n/d", delta)?;
+        positive("the length of the start", start_length)?;
+        let shape = rule.shape();
+        let n = (delta * d as f64).round() as usize;
+        if n == 0 || d < shape.rows() {
+            let rule = "at least as many dimensions as rows, and one sample, are needed";
+            return Err(LandscapeError::Range { name: "d", value: d as f64, rule });
+        }
+        let stream = |lane: u16| Stream::at(Address { seed, replica: 0, step: 0, lane });
+        let mut inputs = Mat::zeros(n, d);
+        stream(1).fill_normal(inputs.as_mut_slice());
+        let mut noise = vec![0.0; n];
+        stream(2).fill_normal(&mut noise);
+        noise.iter_mut().for_each(|e| *e *= label_noise);
+        let mut rows = Mat::zeros(shape.rows(), d);
+        let mut directions = stream(3);
+        for i in 0..shape.trained {
+            let mut direction = vec![0.0; d];
+            unit_vector(&mut directions, &mut direction);
+            rows.row_mut(i).iter_mut().zip(&direction).for_each(|(w, u)| *w = start_length * u);
+        }
+        for k in 0..shape.frozen {
+            rows[(shape.trained + k, k)] = 1.0;
+        }
+        Ok(Self { rule, inputs, noise, rows })
+    }
+
+    /// Fields of all samples, field by field.
+    fn fields(&self) -> Vec<f64> {
+        let (n, p) = (self.inputs.rows(), self.rows.rows());
+        let mut fields = vec![0.0; p * n];
+        for i in 0..n {
+            for k in 0..p {
+                fields[k * n + i] = dot(self.inputs.row(i), self.rows.row(k));
+            }
+        }
+        fields
+    }
+
+    /// Θ ← Θ − (η/n) Σ φ(xᵢ) xᵢ, `steps` times.
+    pub fn descend(&mut self, eta: f64, steps: usize) {
+        let (n, m) = (self.inputs.rows(), self.rule.shape().trained);
+        let mut kicks = vec![0.0; m * n];
+        for _ in 0..steps {
+            let fields = self.fields();
+            let batch = Batch { fields: &fields, size: n, scalars: &[], noise: &self.noise };
+            self.rule.kick_batch(&batch, &mut kicks, &mut []);
+            for j in 0..m {
+                for i in 0..n {
+                    let factor = -eta / n as f64 * kicks[j * n + i];
+                    let (x, row) = (self.inputs.row(i), self.rows.row_mut(j));
+                    row.iter_mut().zip(x).for_each(|(w, x)| *w += factor * x);
+                }
+            }
+        }
+    }
+
+    /// The Hessian block of one trained row where the run stands.
+    pub fn hessian(&self, row: usize) -> EmpiricalHessian<'_> {
+        let (n, p) = (self.inputs.rows(), self.rows.rows());
+        let all = self.fields();
+        let mut fields = vec![0.0; p];
+        let weight = |i: usize| {
+            for (k, h) in fields.iter_mut().enumerate() {
+                *h = all[k * n + i];
+            }
+            self.rule.row_weight(&Sample { fields: &fields, scalars: &[], noise: self.noise[i] }, row)
+        };
+        EmpiricalHessian::new(&self.inputs, (0..n).map(weight).collect())
+    }
+
+    /// Squared length of the projection of a unit vector of R^d on hard directions, given in teacher coordinates.
+    pub fn overlap(&self, vector: &[f64], hard: &[Vec<f64>]) -> f64 {
+        // Teacher direction k is unit vector k.
+        hard.iter().map(|u| dot(u, &vector[..u.len()]).powi(2)).sum()
+    }
+}

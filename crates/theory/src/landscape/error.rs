@@ -1,0 +1,136 @@
+//! Why a question about a landscape has no answer.
+
+use didact_math::spectra::SpectrumError;
+use thiserror::Error;
+
+/// Why a question about a landscape has no answer.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum LandscapeError {
+    /// No bulk edge exists, hence no threshold.
+    #[error(
+        "the Hessian weights have no lower bound ({at_far} where a teacher field is {field:e}): the bulk reaches −∞ and no \
+         threshold exists\n\nhint: use a loss of bounded slope (pseudo-huber, huber, log-cosh), or bounded labels"
+    )]
+    Unbounded {
+        /// The smallest weight seen there.
+        at_far: f64,
+        /// How far.
+        field: f64,
+    },
+    /// Every direction shows at first order.
+    #[error(
+        "this link has no hard direction: every direction is learned in a few steps\n\n\
+         hint: nothing to detect; thresholds are for links such as z^2 or z1*z2"
+    )]
+    NothingHard,
+    /// The number of fields is beyond a product rule.
+    #[error(
+        "{fields} Gaussian variables are too many for a product rule, which serves up to {most}\n\nhint: use the engine `dmft`, \
+         which samples them"
+    )]
+    TooManyFields {
+        /// How many.
+        fields: usize,
+        /// How many are possible.
+        most: usize,
+    },
+    /// One-step kernels are for one trained row and one direction.
+    #[error(
+        "exact kernels after one step need one trained row and one teacher direction, not {trained} and {directions}\n\nhint: use the engine `dmft`"
+    )]
+    NotScalar {
+        /// Trained rows.
+        trained: usize,
+        /// Frozen rows.
+        directions: usize,
+    },
+    /// A link that is not finite on a node.
+    #[error("the link is {value} at z = {at:?}; it must be finite for Gaussian z")]
+    LinkNotFinite {
+        /// Where.
+        at: Vec<f64>,
+        /// Its value.
+        value: f64,
+    },
+    /// Labels that say nothing about z zᵀ.
+    #[error(
+        "the label carries no second-order information (largest eigenvalue {information:.2e}): spectral methods never see these \
+         directions\n\nhint: look at the easy directions, or at estimators of higher order"
+    )]
+    NoSecondOrder {
+        /// 1/δ_alg.
+        information: f64,
+    },
+    /// A number outside its range.
+    #[error("{name} is {value}; {rule}")]
+    Range {
+        /// Which.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+        /// What is allowed.
+        rule: &'static str,
+    },
+    /// ψ keeps its sign.
+    #[error(
+        "no threshold between delta = {low} and {high}: psi is {value_low} and {value_high} there{}",
+        if *.value_high > 0.0 { ", so that no outlier appears" } else { ", so that the outlier is always there" }
+    )]
+    NoThreshold {
+        /// First δ tried.
+        low: f64,
+        /// ψ there.
+        value_low: f64,
+        /// Last δ tried.
+        high: f64,
+        /// ψ there.
+        value_high: f64,
+    },
+    /// Training diverges before the step asked for.
+    #[error(
+        "gradient descent diverges at step {step} for delta = {delta}\n\nhint: use a smaller learning rate"
+    )]
+    Diverges {
+        /// δ.
+        delta: f64,
+        /// First step without a law.
+        step: usize,
+    },
+    /// The root finder met a value that is no number.
+    #[error("psi is not a number near delta = {delta}")]
+    NotANumber {
+        /// δ.
+        delta: f64,
+    },
+    /// The rule compares with something else than a label.
+    #[error(
+        "this rule has no labels, hence no easy and hard directions\n\nhint: use a family whose teacher is a link"
+    )]
+    NoLabel,
+    /// σ″ has Dirac terms.
+    #[error(
+        "the units have kinks, where the second derivative is a Dirac term: their Hessian has no bounded weights\n\n\
+         hint: use a smooth activation (gelu, tanh, quadratic, softplus)"
+    )]
+    Kinked,
+    /// Optimal preprocessing is known for one direction.
+    #[error(
+        "optimal preprocessing is for links of one direction without noise and without flat pieces, not for {directions} \
+         directions\n\nhint: give a formula in y and delta"
+    )]
+    NotOneDirection {
+        /// How many.
+        directions: usize,
+    },
+    /// A preprocessing without an upper bound.
+    #[error(
+        "the preprocessing reaches {value} on large labels: the bulk has no right edge\n\nhint: use a bounded function of y"
+    )]
+    UnboundedPreprocessing {
+        /// Its value far out.
+        value: f64,
+    },
+    /// From the spectrum.
+    #[error(transparent)]
+    Spectrum(#[from] SpectrumError),
+}
