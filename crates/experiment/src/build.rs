@@ -109,6 +109,7 @@ pub fn problem(description: &Description, source: &Source) -> Result<Problem, Di
             ProblemError::Batch => "training.batch",
             ProblemError::LabelNoise(_) => "training.label-noise",
             ProblemError::WeightDecay(_) => "training.constraint.weight-decay",
+            ProblemError::OffFirst { .. } => "training.constraint.off-first",
             ProblemError::Dimension { .. } | ProblemError::TooSmall { .. } => "data.dimension",
             ProblemError::Spectrum(_) => "data.spectrum",
         };
@@ -141,6 +142,12 @@ fn start(
     source: &Source,
 ) -> Result<Arc<dyn Start>, Diagnostic> {
     let StartSpec { students, teachers, q, r, scalars } = &description.start;
+    if description.start == StartSpec::default() {
+        let own = description.model.start().map_err(|e| Diagnostic::new(e).at_key(source, "model"))?;
+        if let Some(own) = own {
+            return Ok(own);
+        }
+    }
     let scalars = scalars.clone().unwrap_or_else(|| description.model.starting_scalars());
     let gram = match teachers {
         TeachersSpec::Named(NamedTeachers::Orthonormal) => Some(Mat::identity(shape.frozen)),

@@ -86,6 +86,14 @@ pub enum ProblemError {
     /// γ < 0.
     #[error("the weight decay is {0}; it must be zero or positive")]
     WeightDecay(f64),
+    /// More barred rows than frozen ones.
+    #[error("`off-first` is {given}, but the model has {frozen} frozen rows")]
+    OffFirst {
+        /// Given.
+        given: usize,
+        /// Frozen rows.
+        frozen: usize,
+    },
     /// d needed.
     #[error("`{needs}` needs a finite dimension\n\nhint: set `dimension` in [data]")]
     Dimension {
@@ -124,6 +132,10 @@ impl Problem {
         let decay = t.constraint.weight_decay;
         if !(decay.is_finite() && decay >= 0.0) {
             return Err(ProblemError::WeightDecay(decay));
+        }
+        let (given, frozen) = (t.constraint.off_first, self.rule.shape().frozen);
+        if given > frozen {
+            return Err(ProblemError::OffFirst { given, frozen });
         }
         let rows = self.rule.shape().rows();
         match self.dimension {

@@ -14,7 +14,7 @@ use crate::chain::{Chain, Seat, run_replicas};
 use crate::noise::StepNoise;
 use didact_math::linalg::{Mat, cholesky_psd, dot};
 use didact_math::random::BartlettFactor;
-use didact_model::constraint::{Constraint, Retraction, pseudo_inverse};
+use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
 use didact_model::overlaps::OverlapsError;
 use didact_model::rule::{Batch, LocalRule};
 use didact_model::{
@@ -159,8 +159,10 @@ pub struct ReducedChain {
     constraint: Constraint,
     /// |w_i|² to be kept.
     lengths: Vec<f64>,
-    /// T⁻¹ of the frozen rows when motion along them is forbidden.
-    off_frozen: Option<Mat>,
+    /// |a|² to be kept.
+    scalar_length: f64,
+    /// T⁻¹ of the frozen rows along which motion is forbidden.
+    barred: Option<Mat>,
     noise: StepNoise,
     work: Work,
     sound: bool,
@@ -211,7 +213,8 @@ impl ReducedChain {
             label_noise: training.label_noise,
             constraint: training.constraint,
             lengths: (0..k).map(|i| plain[(i, i)]).collect(),
-            off_frozen: training.constraint.off_frozen.then(|| pseudo_inverse(&plain.block(k..p, k..p))),
+            barred: inverse_of_barred(training.constraint.barred(shape.frozen), &plain, k),
+            scalar_length: dot(&start.scalars, &start.scalars),
             noise: StepNoise::new(seat, normals, labels, freedom),
             work: Work {
                 fields: vec![0.0; p],
@@ -244,9 +247,8 @@ impl ReducedChain {
             *c = -s * kick;
         }
         self.sound = work.coefficients.iter().all(|c| c.abs() < HUGE);
-        for (a, slope) in self.scalars.iter_mut().zip(&work.kick.scalars) {
-            *a -= self.scalar_step * slope;
-        }
+        let (step, length) = (self.scalar_step, self.scalar_length);
+        self.constraint.move_scalars(&mut self.scalars, step, &work.kick.scalars, length);
         self.row_operations();
         let work = &mut self.work;
         let mut normals = self.noise.normals();
@@ -295,9 +297,8 @@ impl ReducedChain {
         let per_sample = s / b as f64;
         work.coefficients.iter_mut().for_each(|c| *c *= -per_sample);
         self.sound = work.coefficients.iter().all(|c| c.abs() < HUGE);
-        for (a, slope) in self.scalars.iter_mut().zip(&work.kick.scalars) {
-            *a -= self.scalar_step / b as f64 * slope;
-        }
+        let (step, length) = (self.scalar_step / b as f64, self.scalar_length);
+        self.constraint.move_scalars(&mut self.scalars, step, &work.kick.scalars, length);
         self.row_operations();
         let work = &mut self.work;
         // The part of the kicks outside all rows: Gram ~ Wishart(rest, C Cᵀ), shared shape, independent draws.
@@ -355,8 +356,8 @@ impl ReducedChain {
             self.spaces.iter_mut().for_each(|space| space.scale(&scale));
             self.work.scale = scale;
         }
-        if let Some(inverse) = &self.off_frozen {
-            let f = self.shape.frozen;
+        if let Some(inverse) = &self.barred {
+            let f = inverse.rows();
             let moved = Mat::from_fn(k, f, |i, n| mean_product(&self.work, i, k + n, b));
             let back = moved.times(inverse);
             for space in &mut self.spaces {

@@ -33,6 +33,8 @@ pub enum Form {
     },
     /// σ(z) = max(z, 0).
     Relu,
+    /// σ(z) = |z|.
+    Abs,
     /// Monomial coefficients, low to high.
     Polynomial(Vec<f64>),
     /// Anything else.

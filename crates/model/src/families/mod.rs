@@ -7,6 +7,7 @@ pub mod committee;
 
 use crate::quantity::Quantity;
 use crate::rule::LocalRule;
+use crate::start::Start;
 use didact_math::activation::ActivationError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -76,6 +77,11 @@ pub trait Family {
     /// Values of the trained scalars before training.
     fn starting_scalars(&self) -> Vec<f64>;
 
+    /// Where learning starts when a description has no `[start]`; `None`: the default of descriptions.
+    fn start(&self) -> Result<Option<Arc<dyn Start>>, ModelError> {
+        Ok(None)
+    }
+
     /// Predictions that are not trajectories.
     fn quantities() -> &'static [Quantity] {
         &[]
@@ -113,6 +119,10 @@ macro_rules! families {
             /// Values of the trained scalars before training.
             pub fn starting_scalars(&self) -> Vec<f64> {
                 match self { $(Self::$variant(spec) => spec.starting_scalars(),)+ }
+            }
+            /// The family's own start, if it has one.
+            pub fn start(&self) -> Result<Option<Arc<dyn Start>>, ModelError> {
+                match self { $(Self::$variant(spec) => spec.start(),)+ }
             }
             /// Small instances of every family, for tests that run over all of them.
             pub fn examples() -> Vec<Self> {
