@@ -9,7 +9,7 @@ use didact_math::ode::{Method, Options, Saving};
 use didact_model::observable;
 use didact_model::problem::ProblemError;
 use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw, Start};
-use didact_model::{Engine, Event, Needed, Overlaps, Problem, Record, Shape, Spectrum, Training};
+use didact_model::{Engine, Event, Model, Needed, Overlaps, Problem, Record, Shape, Spectrum, Training};
 use didact_simulate::{Direct, Reduced};
 use didact_theory::OrderParameterOde;
 use std::sync::Arc;
@@ -72,21 +72,23 @@ pub fn engine(run: &RunSpec, source: &Source) -> Result<Box<dyn Engine>, Diagnos
     }
 }
 
+/// A section that runs cannot do without.
+fn section<'a, T>(found: Option<&'a T>, name: &str, source: &Source) -> Result<&'a T, Diagnostic> {
+    found.ok_or_else(|| {
+        Diagnostic::new(format!("the section `[{name}]` is missing"))
+            .hint("a run needs [model], [training] and [record]; without runs, give [[scan]] or [[measure]] only")
+            .at_key(source, "run")
+    })
+}
+
 /// The problem of a description.
 pub fn problem(description: &Description, source: &Source) -> Result<Problem, Diagnostic> {
-    let rule = description.model.rule().map_err(|e| {
-        let key = match &e {
-            didact_model::families::ModelError::Zero { name }
-            | didact_model::families::ModelError::Length { name, .. }
-            | didact_model::families::ModelError::NotFinite { name, .. }
-            | didact_model::families::ModelError::Activation { name, .. } => *name,
-        };
-        Diagnostic::new(&e).at_key(source, &format!("model.{key}"))
-    })?;
+    let model = section(description.model.as_ref(), "model", source)?;
+    let rule = model.rule().map_err(|e| Diagnostic::new(&e).at_key(source, &format!("model.{}", e.key())))?;
     let spectrum = spectrum(&description.data.spectrum)
         .map_err(|e| Diagnostic::new(e).at_key(source, "data.spectrum"))?;
-    let training = &description.training;
-    let start = start(description, rule.shape(), &spectrum, source)?;
+    let training = section(description.training.as_ref(), "training", source)?;
+    let start = start(description, model, rule.shape(), &spectrum, source)?;
     let problem = Problem {
         rule,
         spectrum,
@@ -100,7 +102,7 @@ pub fn problem(description: &Description, source: &Source) -> Result<Problem, Di
             constraint: training.constraint,
         },
         start,
-        clock: description.record.clock,
+        clock: section(description.record.as_ref(), "record", source)?.clock,
     };
     problem.validate().map_err(|e| {
         let key = match &e {
@@ -115,6 +117,7 @@ pub fn problem(description: &Description, source: &Source) -> Result<Problem, Di
         };
         Diagnostic::new(&e).at_key(source, key)
     })?;
+    model.admits(&problem).map_err(|e| Diagnostic::new(&e.message).hint(&e.hint).at_key(source, e.key))?;
     Ok(problem)
 }
 
@@ -137,18 +140,19 @@ fn matrix(rows: &[Vec<f64>], key: &str, source: &Source) -> Result<Mat, Diagnost
 
 fn start(
     description: &Description,
+    model: &Model,
     shape: Shape,
     spectrum: &Spectrum,
     source: &Source,
 ) -> Result<Arc<dyn Start>, Diagnostic> {
     let StartSpec { students, teachers, q, r, scalars } = &description.start;
     if description.start == StartSpec::default() {
-        let own = description.model.start().map_err(|e| Diagnostic::new(e).at_key(source, "model"))?;
+        let own = model.start().map_err(|e| Diagnostic::new(e).at_key(source, "model"))?;
         if let Some(own) = own {
             return Ok(own);
         }
     }
-    let scalars = scalars.clone().unwrap_or_else(|| description.model.starting_scalars());
+    let scalars = scalars.clone().unwrap_or_else(|| model.starting_scalars());
     let gram = match teachers {
         TeachersSpec::Named(NamedTeachers::Orthonormal) => Some(Mat::identity(shape.frozen)),
         TeachersSpec::Named(NamedTeachers::Sampled) => None,
@@ -213,7 +217,7 @@ fn start(
 
 /// What the problem's run writes down.
 pub fn record(description: &Description, problem: &Problem, source: &Source) -> Result<Record, Diagnostic> {
-    let spec = &description.record;
+    let spec = section(description.record.as_ref(), "record", source)?;
     let times = spec.times.numbers().ok_or_else(|| {
         Diagnostic::new("`times` is no list of numbers, and no range with points and positive ends")
             .at_key(source, "record.times")

@@ -77,19 +77,26 @@ impl Experiment {
         std::fs::create_dir_all(&partial).map_err(unwritable)?;
         let description = toml::to_string(&self.resolved).expect("a description is plain data");
         write_atomically(&partial.join("description.toml"), description.as_bytes()).map_err(unwritable)?;
-        let (results, failures) = self.run_jobs(&partial, monitor)?;
+        let (mut results, mut failures) = self.run_jobs(&partial, monitor)?;
         if self.jobs.len() == failures.len() && !failures.is_empty() {
             return Err(Diagnostic::new(failures.join("\n")).into());
         }
+        for spec in &self.resolved.scan {
+            let scan = quantities::scan(spec, &self.source)?;
+            failures.extend(scan.failures());
+            results.scans.push(scan);
+        }
         let outcome = self.conclude(&results);
-        self.write_outcome(&partial, &outcome, &failures, &description).map_err(|e| match e {
-            Problem::Disk(error) => unwritable(error),
-            Problem::Figure(text) => Diagnostic::new(text),
-        })?;
+        self.write_outcome(&partial, &outcome, (&results.scans, &failures), &description).map_err(
+            |e| match e {
+                Problem::Disk(error) => unwritable(error),
+                Problem::Figure(text) => Diagnostic::new(text),
+            },
+        )?;
         let provenance = json!({
             "complete": true,
             "didact": env!("CARGO_PKG_VERSION"),
-            "seed": self.resolved.record.seed,
+            "seed": self.resolved.seed(),
             "runs": self.resolved.run.iter().map(|r| json!({"name": r.name, "engine": r.engine})).collect::<Vec<_>>(),
             "points": self.points.len(),
             "failures": failures,
@@ -148,24 +155,22 @@ impl Experiment {
     }
 
     fn conclude(&self, results: &Results) -> Outcome {
-        let scans: Vec<Scan> =
-            self.resolved.scan.iter().filter_map(|s| quantities::scan(s, &self.source).ok()).collect();
         let measured = measure::evaluate(&self.resolved.measure, results);
         let claims: Vec<_> = self.resolved.claim.iter().filter(|c| self.full || !c.only_full).collect();
         let claims = claims::judge(&claims, &self.points, &measured);
-        let drawable = Drawable { results, measured: &measured, scans: &scans };
+        let drawable = Drawable { results, measured: &measured };
         let figures = self.resolved.figure.iter().map(|f| (f.name.clone(), drawable.figure(f))).collect();
-        Outcome { scans, claims, figures, measured }
+        Outcome { claims, figures, measured }
     }
 
     fn write_outcome(
         &self,
         folder: &Path,
         outcome: &Outcome,
-        failures: &[String],
+        (scans, failures): (&[Scan], &[String]),
         description: &str,
     ) -> Result<(), Problem> {
-        for scan in &outcome.scans {
+        for scan in scans {
             write_atomically(&folder.join(format!("scan-{}.csv", scan.name)), scan.csv().as_bytes())?;
         }
         let mut figures = Vec::new();
@@ -191,7 +196,7 @@ impl Experiment {
             outcome.measured.iter().flat_map(|m| self.measure_rows(m)).collect();
         let provenance = [
             ("didact".to_string(), env!("CARGO_PKG_VERSION").to_string()),
-            ("seed".into(), self.resolved.record.seed.to_string()),
+            ("seed".into(), self.resolved.seed().to_string()),
             ("folder".into(), self.folder_name()),
         ];
         let report = Report {
@@ -202,7 +207,7 @@ impl Experiment {
             measures: &measures,
             description,
             provenance: &provenance,
-            references: &self.resolved.model.references(),
+            references: &self.resolved.references(),
             failures,
         };
         let html = report.html().map_err(Problem::Figure)?;
@@ -225,7 +230,6 @@ impl Experiment {
 }
 
 struct Outcome {
-    scans: Vec<Scan>,
     claims: Vec<Judged>,
     figures: Vec<(String, Result<Figure, String>)>,
     measured: Vec<Measured>,

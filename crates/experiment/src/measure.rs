@@ -1,15 +1,20 @@
 //! Numbers read off the results, with their standard errors.
 
-use crate::description::{Measure, MeasureKind};
+use crate::description::{Extremum, Measure, MeasureKind};
 use crate::points::Point;
 use crate::quantities;
 use crate::results::Results;
 use didact_analysis::exponent::{fit_exponent, logarithmic_law};
 use didact_analysis::plateau::{Criterion, longest_plateau};
 use didact_analysis::rate::{Window, fit_rate};
+use didact_analysis::statistics::wilson;
 use didact_math::expression::Expression;
 use didact_math::fits::Noise;
 use serde::{Deserialize, Serialize};
+
+/// Probability within one standard deviation of a normal variable: the confidence that makes an interval comparable
+/// with a standard error.
+const ONE_SIGMA: f64 = 0.682_689_492_137_085_9;
 
 /// A number with its standard error (0 when it has none).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -35,7 +40,13 @@ pub struct Measured {
 pub fn evaluate(measures: &[Measure], results: &Results) -> Vec<Measured> {
     let mut done: Vec<Measured> = Vec::new();
     for measure in measures {
-        let global = matches!(&measure.kind, MeasureKind::LogLaw { .. } | MeasureKind::PowerLaw { .. });
+        let global = matches!(
+            &measure.kind,
+            MeasureKind::LogLaw { .. }
+                | MeasureKind::PowerLaw { .. }
+                | MeasureKind::ScanExponent { .. }
+                | MeasureKind::ScanExtremum { .. }
+        );
         let values = if global {
             vec![over_sweep(&measure.kind, results, &done)]
         } else {
@@ -65,6 +76,16 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
                 passages.iter().flatten().copied().collect();
             let error = if moments.count() > 1 { moments.standard_error() } else { 0.0 };
             Ok(Estimate { value: moments.mean(), error })
+        }
+        MeasureKind::EventFraction { run, event } => {
+            let passages =
+                results.table(point, run)?.event(event).ok_or_else(|| format!("no event `{event}`"))?;
+            let seen = passages.iter().flatten().count();
+            let interval = wilson(seen, passages.len(), ONE_SIGMA).map_err(|e| e.to_string())?;
+            Ok(Estimate {
+                value: seen as f64 / passages.len() as f64,
+                error: (interval.high - interval.low) / 2.0,
+            })
         }
         MeasureKind::ValueAt { run, observable, time } => {
             let table = results.table(point, run)?;
@@ -118,7 +139,7 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
             Ok(Estimate { value: z.fold(0.0, f64::max), error: 0.0 })
         }
         MeasureKind::Quantity { quantity, inputs, entry } => {
-            let inputs = inputs.clone().into_iter().collect();
+            let inputs = inputs.iter().map(|(k, v)| (k.clone(), point.replace(v))).collect();
             let value = quantities::number(quantity, &inputs, entry.as_deref())?;
             Ok(Estimate { value, error: 0.0 })
         }
@@ -134,7 +155,10 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
             let square: f64 = gradient.iter().zip(&inputs).map(|(g, e)| (g * e.error).powi(2)).sum();
             Ok(Estimate { value, error: square.sqrt() })
         }
-        MeasureKind::LogLaw { .. } | MeasureKind::PowerLaw { .. } => Err("a fit over the sweep".into()),
+        MeasureKind::LogLaw { .. }
+        | MeasureKind::PowerLaw { .. }
+        | MeasureKind::ScanExponent { .. }
+        | MeasureKind::ScanExtremum { .. } => Err("one number over the whole sweep or scan".into()),
     }
 }
 
@@ -146,6 +170,22 @@ impl Measured {
 }
 
 fn over_sweep(kind: &MeasureKind, results: &Results, done: &[Measured]) -> Found {
+    match kind {
+        MeasureKind::ScanExponent { scan, entry, over, window, at } => {
+            let (x, y): (Vec<f64>, Vec<f64>) = results.scanned(scan, (entry, over), at)?.into_iter().unzip();
+            let fit = fit_exponent(&x, &y, Noise::Estimated, (window[0], window[1]))
+                .map_err(|e| format!("scan `{scan}`: {e}"))?;
+            return Ok(Estimate { value: fit.exponent, error: fit.exponent_error });
+        }
+        MeasureKind::ScanExtremum { scan, entry, extremum, of, at } => {
+            let pairs = results.scanned(scan, (entry, of.as_deref().unwrap_or(entry)), at)?;
+            let sign = if *extremum == Extremum::Maximum { -1.0 } else { 1.0 };
+            let best = pairs.into_iter().min_by(|a, b| (sign * a.1).total_cmp(&(sign * b.1)));
+            let (x, _) = best.ok_or_else(|| format!("scan `{scan}` has no number for `{entry}`"))?;
+            return Ok(Estimate { value: x, error: 0.0 });
+        }
+        _ => {}
+    }
     let (MeasureKind::LogLaw { of, over } | MeasureKind::PowerLaw { of, over }) = kind else {
         return Err("not a fit over the sweep".into());
     };

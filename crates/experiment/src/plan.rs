@@ -55,8 +55,8 @@ impl Experiment {
             Size::Normal => described,
             Size::Full => overrides::with(&described, &described.full, &source, "full")?,
         };
-        if let Some(seed) = seed {
-            resolved.record.seed = seed;
+        if let (Some(seed), Some(record)) = (seed, &mut resolved.record) {
+            record.seed = seed;
         }
         let full = size == Size::Full;
         resolved.run.retain(|r| full || !r.only_full);
@@ -75,7 +75,7 @@ impl Experiment {
         }
         check_references(&resolved, &jobs, &source)?;
         for scan in &resolved.scan {
-            quantities::find(&scan.quantity)
+            quantities::check(&scan.quantity, scan.inputs.keys().chain(scan.over.keys()))
                 .map_err(|e| Diagnostic::new(e).at_key(&source, "scan.quantity"))?;
             points::expand(&scan.over, "scan.over", &source)?;
         }
@@ -157,7 +157,7 @@ fn check_references(d: &Description, jobs: &[Job], source: &Source) -> Result<()
     };
     for measure in &d.measure {
         match &measure.kind {
-            MeasureKind::EventTime { run: of, event } => {
+            MeasureKind::EventTime { run: of, event } | MeasureKind::EventFraction { run: of, event } => {
                 let events: Vec<String> =
                     run(of, "measure.run")?.events.iter().map(|e| e.name.clone()).collect();
                 if !events.contains(event) {
@@ -172,9 +172,14 @@ fn check_references(d: &Description, jobs: &[Job], source: &Source) -> Result<()
                 column(theory, observable, "measure.observable")?;
                 column(simulation, observable, "measure.observable")?;
             }
-            MeasureKind::Quantity { quantity, .. } => {
-                quantities::find(quantity)
+            MeasureKind::Quantity { quantity, inputs, .. } => {
+                quantities::check(quantity, inputs.keys())
                     .map_err(|e| Diagnostic::new(e).at_key(source, "measure.quantity"))?;
+            }
+            MeasureKind::ScanExponent { scan, .. } | MeasureKind::ScanExtremum { scan, .. } => {
+                if d.scan.iter().all(|s| &s.name != scan) {
+                    return missing("scan", scan, d.scan.iter().map(|s| s.name.clone()).collect(), "measure");
+                }
             }
             MeasureKind::LogLaw { .. } | MeasureKind::PowerLaw { .. } | MeasureKind::Formula { .. } => {}
         }

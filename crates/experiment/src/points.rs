@@ -27,6 +27,12 @@ impl Point {
         at.iter().all(|(key, value)| self.values.get(key).is_some_and(|own| equal(own, value)))
     }
 
+    /// The value of a swept key for the text `"{key}"`; any other value as it is.
+    pub fn replace(&self, value: &Value) -> Value {
+        let key = value.as_str().and_then(|t| t.strip_prefix('{')).and_then(|t| t.strip_suffix('}'));
+        key.and_then(|k| self.values.get(k)).unwrap_or(value).clone()
+    }
+
     /// `{key}` of a legend replaced by the value of the key.
     pub fn fill(&self, template: &str) -> String {
         self.values.iter().fold(template.to_string(), |text, (key, value)| {

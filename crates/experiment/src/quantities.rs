@@ -5,22 +5,46 @@ use crate::points::{self, Point};
 use crate::source::{Diagnostic, Source, nearest};
 use didact_model::Model;
 use didact_model::quantity::{Answer, Quantity};
+use rayon::prelude::*;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
+/// Every quantity with its path, `group/name`.
+pub fn all() -> Vec<(String, &'static Quantity)> {
+    let registered = Model::quantities().into_iter().chain(didact_theory::quantities());
+    registered.map(|(group, q)| (format!("{group}/{}", q.name), q)).collect()
+}
+
 /// The quantity of a path such as `committee/plateau`.
 pub fn find(path: &str) -> Result<&'static Quantity, String> {
-    let all = Model::quantities();
-    if let Some((_, quantity)) = all.iter().find(|(family, q)| format!("{family}/{}", q.name) == path) {
+    let all = all();
+    if let Some((_, quantity)) = all.iter().find(|(known, _)| known == path) {
         return Ok(quantity);
     }
-    let names: Vec<String> = all.iter().map(|(family, q)| format!("{family}/{}", q.name)).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let names: Vec<&str> = all.iter().map(|(known, _)| known.as_str()).collect();
     let hint = match nearest(path, &names) {
         Some(name) => format!("did you mean `{name}`?"),
         None => format!("quantities are {}", names.join(", ")),
     };
     Err(format!("unknown quantity `{path}`\n\nhint: {hint}"))
+}
+
+/// The quantity of a path, all of whose required inputs are among the given ones, and no other is given.
+pub fn check<'a>(path: &str, inputs: impl IntoIterator<Item = &'a String>) -> Result<(), String> {
+    let quantity = find(path)?;
+    let given: Vec<&str> = inputs.into_iter().map(String::as_str).collect();
+    let known: Vec<&str> = quantity.inputs.iter().map(|i| i.name).collect();
+    if let Some(name) = given.iter().find(|n| !known.contains(n)) {
+        let hint = match nearest(name, &known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("inputs are {}", known.join(", ")),
+        };
+        return Err(format!("`{path}` has no input `{name}`\n\nhint: {hint}"));
+    }
+    match quantity.inputs.iter().find(|i| i.default.is_none() && !given.contains(&i.name)) {
+        Some(input) => Err(format!("`{path}` needs the input `{}`: {}", input.name, input.about)),
+        None => Ok(()),
+    }
 }
 
 /// Its named entries.
@@ -55,9 +79,9 @@ pub struct Scan {
 
 /// Checks a scan and computes it.
 pub fn scan(spec: &ScanSpec, source: &Source) -> Result<Scan, Diagnostic> {
-    find(&spec.quantity).map_err(|e| Diagnostic::new(e).at_key(source, "scan.quantity"))?;
     let over: BTreeMap<String, Values> = spec.over.clone();
-    let rows = points::expand(&over, "scan.over", source)?.into_iter().map(|point| {
+    let points = points::expand(&over, "scan.over", source)?;
+    let rows = points.into_par_iter().map(|point| {
         let inputs = spec.inputs.iter().chain(&point.values).map(|(k, v)| (k.clone(), v.clone())).collect();
         let entries = compute(&spec.quantity, &inputs)
             .map(|answer| answer.into_iter().map(|(name, value)| (name.to_string(), value)).collect());
@@ -67,6 +91,13 @@ pub fn scan(spec: &ScanSpec, source: &Source) -> Result<Scan, Diagnostic> {
 }
 
 impl Scan {
+    /// The points without an answer, and why.
+    pub fn failures(&self) -> impl Iterator<Item = String> + '_ {
+        self.rows.iter().filter_map(|(point, answer)| {
+            answer.as_ref().err().map(|why| format!("scan {} at {}: {why}", self.name, point.label()))
+        })
+    }
+
     /// The table as CSV: inputs, then entries; a point without an answer has an empty row.
     pub fn csv(&self) -> String {
         let inputs: Vec<&String> =

@@ -1,6 +1,8 @@
 //! What the runs of an experiment gave, by point of the sweep and name of the run.
 
+use crate::description::Overrides;
 use crate::points::Point;
+use crate::quantities::Scan;
 use crate::store::Table;
 use std::collections::BTreeMap;
 
@@ -14,6 +16,8 @@ pub struct Results {
     pub points: Vec<Point>,
     /// By (point, run): the table, or why there is none.
     pub tables: BTreeMap<(usize, String), Result<Table, String>>,
+    /// Quantities over their grids.
+    pub scans: Vec<Scan>,
 }
 
 impl Results {
@@ -24,6 +28,23 @@ impl Results {
             Some(Err(why)) => Err(format!("`{run}` failed: {why}")),
             None => Err(format!("no run `{run}`")),
         }
+    }
+
+    /// Input and entry of a scan where both are numbers, over the rows that match.
+    pub fn scanned(
+        &self,
+        name: &str,
+        (entry, over): (&str, &str),
+        at: &Overrides,
+    ) -> Result<Vec<(f64, f64)>, String> {
+        let scan = self.scans.iter().find(|s| s.name == name).ok_or_else(|| format!("no scan `{name}`"))?;
+        let rows = scan.rows.iter().filter(|(p, _)| p.matches(at));
+        let pairs = rows.filter_map(|(point, entries)| {
+            let entries = entries.as_ref().ok()?;
+            let x = point.values.get(over).or_else(|| entries.get(over))?.as_f64()?;
+            Some((x, entries.get(entry)?.as_f64()?))
+        });
+        Ok(pairs.collect())
     }
 
     /// Times, means and standard errors of a column within a window of time.

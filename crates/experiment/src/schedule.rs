@@ -41,7 +41,7 @@ impl Plan {
         source: &Source,
     ) -> Result<Self, Diagnostic> {
         let mut plain = description.clone();
-        let schedule = std::mem::take(&mut plain.training.stage);
+        let schedule = plain.training.as_mut().map(|t| std::mem::take(&mut t.stage)).unwrap_or_default();
         let last = build::problem(&plain, source)?;
         let record = build::record(&plain, &last, source)?;
         let mut stages = Vec::new();

@@ -98,11 +98,14 @@ impl Source {
 
     /// The description in the text: JSON if the name ends in `.json`, else TOML.
     pub fn description(&self) -> Result<Description, Diagnostic> {
-        if Path::new(&self.name).extension().is_some_and(|e| e == "json") {
-            let value: Value = serde_json::from_str(&self.text).map_err(|e| self.json_error(&e))?;
-            return serde_json::from_value(value).map_err(|e| self.explain(&e.to_string(), None));
-        }
-        toml::from_str(&self.text).map_err(|error| self.explain(error.message(), error.span()))
+        let read: Result<Description, Diagnostic> =
+            if Path::new(&self.name).extension().is_some_and(|e| e == "json") {
+                let value: Value = serde_json::from_str(&self.text).map_err(|e| self.json_error(&e))?;
+                serde_json::from_value(value).map_err(|e| self.explain(&e.to_string(), None))
+            } else {
+                toml::from_str(&self.text).map_err(|error| self.explain(error.message(), error.span()))
+            };
+        read.map(Description::complete)
     }
 
     fn json_error(&self, error: &serde_json::Error) -> Diagnostic {

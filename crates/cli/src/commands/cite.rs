@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 pub(crate) fn cite(file: &Path) -> Result<ExitCode, Diagnostic> {
     let description = Source::read(file)?.description()?;
-    for reference in description.model.references() {
+    for reference in description.references() {
         println!("[{}] {}. {}", reference.key, reference.citation, reference.locator);
     }
     Ok(ExitCode::SUCCESS)

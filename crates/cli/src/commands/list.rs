@@ -24,9 +24,9 @@ const OBSERVABLES: [(&str, &str); 8] = [
 pub(crate) fn list(what: Option<&str>, as_json: bool) -> Result<ExitCode, Diagnostic> {
     let owned =
         |list: &[(&str, &str)]| list.iter().map(|(a, b)| ((*a).to_string(), (*b).to_string())).collect();
-    let quantities = Model::quantities()
-        .iter()
-        .map(|(family, q)| (format!("{family}/{}", q.name), q.summary.to_string()))
+    let quantities = didact_experiment::quantities::all()
+        .into_iter()
+        .map(|(path, q)| (path, q.summary.to_string()))
         .collect();
     let papers = PAPERS.iter().map(|(family, figure, text)| (format!("{family}/{figure}"), title(text)));
     let groups: [(&str, Vec<(String, String)>); 6] = [

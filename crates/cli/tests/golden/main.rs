@@ -6,8 +6,12 @@
 #![allow(missing_docs, unreachable_pub, clippy::print_stdout)]
 
 mod compare;
+mod gd_phase_transitions;
 mod inputs;
+mod lora_single_index;
+mod low_rank_perturbation;
 mod power_law_spectra;
+mod quadratic_networks;
 
 use compare::{Answer, verdict};
 use inputs::Inputs;
@@ -19,7 +23,13 @@ use std::process::ExitCode;
 type Adapter = fn(kind: &str, inputs: &Inputs) -> Option<Answer>;
 
 /// The families; `complete` ones must know every kind of their file.
-const FAMILIES: [(&str, Adapter, bool); 1] = [("power-law-spectra", power_law_spectra::answer, false)];
+const FAMILIES: [(&str, Adapter, bool); 5] = [
+    ("power-law-spectra", power_law_spectra::answer, false),
+    ("quadratic-networks", quadratic_networks::answer, false),
+    ("lora-single-index", lora_single_index::answer, false),
+    ("low-rank-perturbation", low_rank_perturbation::answer, false),
+    ("gd-phase-transitions", gd_phase_transitions::answer, false),
+];
 
 fn main() -> ExitCode {
     let folder = std::env::var_os("DIDACT_GOLDEN")

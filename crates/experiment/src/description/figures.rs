@@ -72,10 +72,13 @@ pub struct Series {
     /// … or from this scan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scan: Option<String>,
-    /// Column, or entry of the scanned quantity.
+    /// Column, or entry of the scanned quantity; of a map, the scanned input on the vertical axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y: Option<String>,
-    /// Column (time unless given), swept key, or scanned input.
+    /// Entry of the scanned quantity that a map shows in colours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub z: Option<String>,
+    /// Column (time unless given), swept key, scanned input, or an entry that is a list as long as that of `y`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x: Option<String>,
     /// Which points of the sweep; all unless given, one series each.
@@ -120,4 +123,8 @@ pub enum SeriesStyle {
     Band,
     /// Every replica as a line of its own.
     Runs,
+    /// The numbers of a list in bins, as a density.
+    Histogram,
+    /// A scan over two inputs, in colours.
+    Map,
 }

@@ -28,6 +28,13 @@ pub enum MeasureKind {
         /// Event.
         event: String,
     },
+    /// Share of the replicas that saw an event, with the half-width of its 68 % Wilson interval as error.
+    EventFraction {
+        /// Run.
+        run: String,
+        /// Event.
+        event: String,
+    },
     /// An observable at a time: mean over replicas.
     ValueAt {
         /// Run.
@@ -80,11 +87,41 @@ pub enum MeasureKind {
     Quantity {
         /// `family/quantity`.
         quantity: String,
-        /// Its inputs.
+        /// Its inputs; the text `"{key}"` stands for the value of a swept key.
         inputs: BTreeMap<String, Value>,
         /// Name of the entry, if it has several.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         entry: Option<String>,
+    },
+    /// Exponent of an entry of a scan against one of its inputs, within a window of that input.
+    ScanExponent {
+        /// The scan.
+        scan: String,
+        /// The entry.
+        entry: String,
+        /// The input.
+        over: String,
+        /// From, to; all of it unless given.
+        #[serde(default = "everything")]
+        window: [f64; 2],
+        /// Which rows of the scan; all unless given.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        at: Overrides,
+    },
+    /// Smallest or largest value of an entry of a scan, or where it is taken.
+    ScanExtremum {
+        /// The scan.
+        scan: String,
+        /// The entry.
+        entry: String,
+        /// Which.
+        extremum: Extremum,
+        /// Give the value of this input there, not the value of the entry.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<String>,
+        /// Which rows of the scan; all unless given.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        at: Overrides,
     },
     /// Slope of a measure against the logarithm of a swept key: y = a + b ln x.
     LogLaw {
@@ -107,6 +144,21 @@ pub enum MeasureKind {
         /// Variables and the measures they stand for.
         with: BTreeMap<String, String>,
     },
+}
+
+/// Every positive number (a window that TOML and JSON can both write).
+fn everything() -> [f64; 2] {
+    [0.0, f64::MAX]
+}
+
+/// Smallest or largest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Extremum {
+    /// Smallest.
+    Minimum,
+    /// Largest.
+    Maximum,
 }
 
 /// A sentence of a source, as a check.

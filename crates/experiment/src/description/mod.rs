@@ -7,13 +7,14 @@ mod measures;
 mod training;
 
 pub use figures::{FigureSpec, PanelSpec, Series, SeriesStyle};
-pub use measures::{Check, Claim, Erratum, Measure, MeasureKind};
+pub use measures::{Check, Claim, Erratum, Extremum, Measure, MeasureKind};
 pub use training::{
     NamedTeachers, RowsSpec, SpectrumSpec, Stage, StartSpec, TeachersSpec, TrainingSpec, Until,
 };
 
 use didact_model::Clock;
 use didact_model::Model;
+use didact_model::families::Reference;
 use didact_model::record::Crossing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,20 +33,23 @@ pub struct Description {
     /// A paragraph for the report.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub about: String,
-    /// What is learned: a registered family and its parameters.
-    pub model: Model,
+    /// What is learned: a registered family and its parameters. An experiment without it has scans and quantities only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Model>,
     /// The inputs.
     #[serde(default)]
     pub data: DataSpec,
-    /// How it is learned.
-    pub training: TrainingSpec,
+    /// How it is learned; needed by runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub training: Option<TrainingSpec>,
     /// Where learning starts.
     #[serde(default)]
     pub start: StartSpec,
-    /// What is written down.
-    pub record: RecordSpec,
-    /// Engines to run, each with its own changes to the description.
-    #[serde(default = "one_ode_run")]
+    /// What is written down; needed by runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<RecordSpec>,
+    /// Engines to run, each with its own changes to the description; a model without any is run as `ode`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub run: Vec<RunSpec>,
     /// Keys and the values they take: every combination is run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -70,8 +74,37 @@ pub struct Description {
     pub full: Overrides,
 }
 
-fn one_ode_run() -> Vec<RunSpec> {
-    vec![RunSpec { name: "ode".into(), engine: "ode".into(), ..RunSpec::default() }]
+impl Description {
+    /// Writes out what is left to be understood: a model that names no run is run as `ode`.
+    pub fn complete(mut self) -> Self {
+        if self.run.is_empty() && self.model.is_some() {
+            self.run.push(RunSpec { name: "ode".into(), engine: "ode".into(), ..RunSpec::default() });
+        }
+        self
+    }
+
+    /// The seed of all random numbers.
+    pub fn seed(&self) -> u64 {
+        self.record.as_ref().map_or(0, |r| r.seed)
+    }
+
+    /// What to cite: the papers of the model, and of the families whose quantities are asked for.
+    pub fn references(&self) -> Vec<Reference> {
+        let mut all = self.model.as_ref().map(Model::references).unwrap_or_default();
+        let measured = self.measure.iter().filter_map(|m| match &m.kind {
+            MeasureKind::Quantity { quantity, .. } => Some(quantity),
+            _ => None,
+        });
+        for path in self.scan.iter().map(|s| &s.quantity).chain(measured) {
+            let family = path.split('/').next().unwrap_or_default();
+            for reference in Model::references_of(family) {
+                if !all.contains(&reference) {
+                    all.push(reference);
+                }
+            }
+        }
+        all
+    }
 }
 
 /// The inputs x ~ N(0, Σ).

@@ -5,6 +5,7 @@
 
 pub mod committee;
 
+use crate::problem::Problem;
 use crate::quantity::Quantity;
 use crate::rule::LocalRule;
 use crate::start::Start;
@@ -59,6 +60,39 @@ pub enum ModelError {
         /// What is wrong.
         source: ActivationError,
     },
+    /// Anything else that a family refuses.
+    #[error("{message}")]
+    Invalid {
+        /// Which parameter.
+        name: &'static str,
+        /// What is wrong and what to do.
+        message: String,
+    },
+}
+
+impl ModelError {
+    /// The key of `[model]` that is wrong.
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::Zero { name }
+            | Self::Length { name, .. }
+            | Self::NotFinite { name, .. }
+            | Self::Activation { name, .. }
+            | Self::Invalid { name, .. } => name,
+        }
+    }
+}
+
+/// Why a family does not admit a problem that is otherwise well posed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// Dotted key of the description that is wrong, such as `training.constraint`.
+    pub key: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub hint: String,
 }
 
 /// A model family: parameters that make a rule.
@@ -80,6 +114,12 @@ pub trait Family {
     /// Where learning starts when a description has no `[start]`; `None`: the default of descriptions.
     fn start(&self) -> Result<Option<Arc<dyn Start>>, ModelError> {
         Ok(None)
+    }
+
+    /// Whether training, data and start make sense for these parameters.
+    fn admits(&self, problem: &Problem) -> Result<(), Refusal> {
+        let _ = problem;
+        Ok(())
     }
 
     /// Predictions that are not trajectories.
@@ -124,11 +164,19 @@ macro_rules! families {
             pub fn start(&self) -> Result<Option<Arc<dyn Start>>, ModelError> {
                 match self { $(Self::$variant(spec) => spec.start(),)+ }
             }
+            /// Whether training, data and start make sense for these parameters.
+            pub fn admits(&self, problem: &Problem) -> Result<(), Refusal> {
+                match self { $(Self::$variant(spec) => spec.admits(problem),)+ }
+            }
             /// Small instances of every family, for tests that run over all of them.
             pub fn examples() -> Vec<Self> {
                 let mut all = Vec::new();
                 $(all.extend(<$module::$spec as Family>::examples().into_iter().map(Self::$variant));)+
                 all
+            }
+            /// What to cite for a family known by its name; nothing for an unknown one.
+            pub fn references_of(family: &str) -> Vec<Reference> {
+                Self::examples().iter().find(|m| m.family() == family).map(Self::references).unwrap_or_default()
             }
             /// Every quantity with the name of its family.
             pub fn quantities() -> Vec<(&'static str, &'static Quantity)> {

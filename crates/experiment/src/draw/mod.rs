@@ -1,21 +1,20 @@
 //! From a figure of the description and the results to a figure that can be rendered.
 
+mod scans;
+
 use crate::description::{FigureSpec, PanelSpec, Series, SeriesStyle};
 use crate::measure::Measured;
 use crate::points::Point;
-use crate::quantities::Scan;
 use crate::results::Results;
-use didact_figure::{Band, Layer, Line, Markers};
+use didact_figure::{Band, Histogram, Layer, Line, Markers};
 use didact_figure::{Figure, Panel};
 
 /// Everything a figure may draw.
 pub struct Drawable<'a> {
-    /// Trajectories.
+    /// Trajectories and scans.
     pub results: &'a Results,
     /// Measures.
     pub measured: &'a [Measured],
-    /// Scans.
-    pub scans: &'a [Scan],
 }
 
 impl Drawable<'_> {
@@ -98,6 +97,12 @@ impl Drawable<'_> {
                     |r: &Vec<f64>| look.line(xs.clone(), take(&|i| r.get(i).copied().unwrap_or(f64::NAN)));
                 runs.iter().map(curve).collect()
             }
+            SeriesStyle::Histogram => {
+                let last = table.runs(column).ok_or_else(|| missing(column))?;
+                let values: Vec<f64> = last.iter().filter_map(|r| r.last().copied()).collect();
+                vec![look.histogram(&values)?]
+            }
+            SeriesStyle::Map => return Err(format!("run `{run}`: a map is drawn of a scan")),
         })
     }
 
@@ -120,33 +125,6 @@ impl Drawable<'_> {
         let look = Look::new(series, &Point { index: 0, values: series.at.clone() });
         Ok(vec![match series.style {
             SeriesStyle::Markers => look.markers(x, y, errors),
-            _ => look.line(x, y),
-        }])
-    }
-
-    fn scan_series(&self, series: &Series, name: &str) -> Result<Vec<Layer>, String> {
-        let scan = self.scans.iter().find(|s| s.name == name).ok_or_else(|| format!("no scan `{name}`"))?;
-        let input = series
-            .x
-            .as_deref()
-            .ok_or_else(|| format!("the series of scan `{name}` needs an input as `x`"))?;
-        let entry = series
-            .y
-            .as_deref()
-            .ok_or_else(|| format!("the series of scan `{name}` needs an entry as `y`"))?;
-        let (mut x, mut y) = (Vec::new(), Vec::new());
-        for (point, answer) in scan.rows.iter().filter(|(p, _)| p.matches(&series.at)) {
-            let at = point.values.get(input).and_then(serde_json::Value::as_f64);
-            x.push(at.ok_or_else(|| format!("`{input}` is no varying number of scan `{name}`"))?);
-            let value = answer.as_ref().ok().and_then(|a| a.get(entry)).and_then(serde_json::Value::as_f64);
-            y.push(value.unwrap_or(f64::NAN));
-        }
-        let look = Look::new(series, &Point { index: 0, values: series.at.clone() });
-        Ok(vec![match series.style {
-            SeriesStyle::Markers => {
-                let none = vec![0.0; x.len()];
-                look.markers(x, y, none)
-            }
             _ => look.line(x, y),
         }])
     }
@@ -186,6 +164,32 @@ impl<'a> Look<'a> {
             group: self.group.clone(),
             colour: self.series.colour.clone(),
         })
+    }
+
+    /// Values in equal bins, their number from the square-root rule within 10..=80.
+    fn histogram(&self, values: &[f64]) -> Result<Layer, String> {
+        let finite: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+        let low = finite.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = finite.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if finite.is_empty() {
+            return Err("a histogram of no finite number".into());
+        }
+        let bins = ((finite.len() as f64).sqrt().round() as usize).clamp(10, 80);
+        let width = if high > low { (high - low) / bins as f64 } else { 1.0 };
+        let mut heights = vec![0.0; bins];
+        for value in &finite {
+            heights[(((value - low) / width) as usize).min(bins - 1)] += 1.0;
+        }
+        let edges: Vec<f64> = (0..=bins).map(|i| low + width * i as f64).collect();
+        Ok(Layer::Histogram(Histogram {
+            edges: edges.into(),
+            heights: heights.into(),
+            normalise: true,
+            legend: self.legend.clone(),
+            group: self.group.clone(),
+            colour: self.series.colour.clone(),
+            ..Histogram::default()
+        }))
     }
 
     fn markers(&self, x: Vec<f64>, y: Vec<f64>, errors: Vec<f64>) -> Layer {

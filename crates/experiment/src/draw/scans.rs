@@ -1,0 +1,135 @@
+//! Series of scans: an entry against an input, a list against a list, a list in bins, or two inputs as a map.
+
+use super::{Drawable, Look};
+use crate::description::{Series, SeriesStyle};
+use crate::points::Point;
+use crate::quantities::{Entries, Scan};
+use didact_figure::{ColourBar, HeatMap, Layer};
+use serde_json::Value;
+
+impl Drawable<'_> {
+    pub(super) fn scan_series(&self, series: &Series, name: &str) -> Result<Vec<Layer>, String> {
+        let scan =
+            self.results.scans.iter().find(|s| s.name == name).ok_or_else(|| format!("no scan `{name}`"))?;
+        let y = needed(series.y.as_ref(), name, "y")?;
+        if series.style == SeriesStyle::Map {
+            return map(scan, series, y);
+        }
+        if rows(scan, series).any(|(_, e)| e.is_some_and(|e| e.get(y).is_some_and(Value::is_array))) {
+            return curves(scan, series, y);
+        }
+        let x = needed(series.x.as_ref(), name, "x")?;
+        let (mut xs, mut ys) = (Vec::new(), Vec::new());
+        for (point, entries) in rows(scan, series) {
+            xs.push(coordinate(scan, point, entries, x)?);
+            ys.push(entries.map_or(Ok(f64::NAN), |e| number(scan, e, y))?);
+        }
+        let look = Look::new(series, &Point { index: 0, values: series.at.clone() });
+        Ok(vec![drawn(&look, xs, ys)])
+    }
+}
+
+fn needed<'a>(key: Option<&'a String>, scan: &str, axis: &str) -> Result<&'a str, String> {
+    key.map(String::as_str).ok_or_else(|| format!("the series of scan `{scan}` needs `{axis}`"))
+}
+
+fn rows<'a>(scan: &'a Scan, series: &'a Series) -> impl Iterator<Item = (&'a Point, Option<&'a Entries>)> {
+    scan.rows.iter().filter(|(p, _)| p.matches(&series.at)).map(|(p, e)| (p, e.as_ref().ok()))
+}
+
+/// An entry as a number. An entry that is null (the quantity has no value there) is a gap; a missing one is a slip.
+fn number(scan: &Scan, entries: &Entries, name: &str) -> Result<f64, String> {
+    let value = entries.get(name).ok_or_else(|| {
+        let known: Vec<&str> = entries.keys().map(String::as_str).collect();
+        format!("scan `{}` has no entry `{name}`; it has {}", scan.name, known.join(", "))
+    })?;
+    Ok(value.as_f64().unwrap_or(f64::NAN))
+}
+
+/// The abscissa of a row: an input that varies, or else an entry.
+fn coordinate(scan: &Scan, point: &Point, entries: Option<&Entries>, name: &str) -> Result<f64, String> {
+    match (point.values.get(name), entries) {
+        (Some(value), _) => {
+            value.as_f64().ok_or_else(|| format!("`{name}` of scan `{}` is no number", scan.name))
+        }
+        (None, Some(entries)) => number(scan, entries, name),
+        (None, None) => Ok(f64::NAN),
+    }
+}
+
+fn list(entries: &Entries, name: &str) -> Option<Vec<f64>> {
+    let values = entries.get(name)?.as_array()?;
+    Some(values.iter().map(|v| v.as_f64().unwrap_or(f64::NAN)).collect())
+}
+
+/// One curve (or histogram) per row of the scan.
+fn curves(scan: &Scan, series: &Series, y: &str) -> Result<Vec<Layer>, String> {
+    let mut layers = Vec::new();
+    for (point, entries) in rows(scan, series) {
+        // A row without an answer is left out of the drawing, not of the tables.
+        let Some(entries) = entries else { continue };
+        let look = Look::new(series, point);
+        let ys = list(entries, y).ok_or_else(|| format!("`{y}` of scan `{}` is no list", scan.name))?;
+        if series.style == SeriesStyle::Histogram {
+            layers.push(look.histogram(&ys)?);
+            continue;
+        }
+        let x = needed(series.x.as_ref(), &scan.name, "x")?;
+        let xs = list(entries, x).ok_or_else(|| format!("`{x}` of scan `{}` is no list", scan.name))?;
+        if xs.len() != ys.len() {
+            return Err(format!(
+                "scan `{}`: `{x}` has {} numbers and `{y}` has {}",
+                scan.name,
+                xs.len(),
+                ys.len()
+            ));
+        }
+        layers.push(drawn(&look, xs, ys));
+    }
+    Ok(layers)
+}
+
+fn drawn(look: &Look, x: Vec<f64>, y: Vec<f64>) -> Layer {
+    if look.series.style == SeriesStyle::Markers {
+        let none = vec![0.0; x.len()];
+        return look.markers(x, y, none);
+    }
+    look.line(x, y)
+}
+
+/// A scan over two evenly spaced inputs: cells are centred at the grid points.
+fn map(scan: &Scan, series: &Series, y: &str) -> Result<Vec<Layer>, String> {
+    let x = needed(series.x.as_ref(), &scan.name, "x")?;
+    let z = needed(series.z.as_ref(), &scan.name, "z")?;
+    let mut cells = Vec::new();
+    for (point, entries) in rows(scan, series) {
+        let at = |name: &str| coordinate(scan, point, None, name);
+        cells.push((at(x)?, at(y)?, entries.map_or(Ok(f64::NAN), |e| number(scan, e, z))?));
+    }
+    let axis = |get: &dyn Fn(&(f64, f64, f64)) -> f64| {
+        let mut values: Vec<f64> = cells.iter().map(get).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        values
+    };
+    let (xs, ys) = (axis(&|c| c.0), axis(&|c| c.1));
+    if xs.len() < 2 || ys.len() < 2 || xs.iter().chain(&ys).any(|v| v.is_nan()) {
+        return Err(format!("a map of scan `{}` needs two inputs that vary, `{x}` and `{y}`", scan.name));
+    }
+    let mut values = vec![vec![f64::NAN; xs.len()]; ys.len()];
+    for (at_x, at_y, value) in cells {
+        let (i, j) = (xs.partition_point(|v| *v < at_x), ys.partition_point(|v| *v < at_y));
+        values[j][i] = value;
+    }
+    let edges = |v: &[f64]| {
+        let half = (v[v.len() - 1] - v[0]) / (v.len() - 1) as f64 / 2.0;
+        [v[0] - half, v[v.len() - 1] + half]
+    };
+    Ok(vec![Layer::HeatMap(HeatMap {
+        values: values.into_iter().map(Into::into).collect(),
+        x: edges(&xs),
+        y: edges(&ys),
+        bar: series.legend.clone().map(|label| ColourBar { label }),
+        ..HeatMap::default()
+    })])
+}
