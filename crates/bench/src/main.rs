@@ -11,6 +11,7 @@
 mod committee;
 mod cost;
 mod harness;
+mod low_rank;
 mod portable;
 
 fn main() {
@@ -25,6 +26,9 @@ fn main() {
     }
     if wants("cost") || wants("steps") {
         cost::reduced_steps();
+    }
+    if wants("cost") || wants("low-rank") {
+        low_rank::reduced_steps();
     }
     if wants("cost") || wants("parts") {
         cost::parts();

@@ -108,6 +108,7 @@ pub fn problem(description: &Description, source: &Source) -> Result<Problem, Di
         let key = match &e {
             ProblemError::LearningRate(_) => "training.learning-rate",
             ProblemError::ScalarRatio(_) => "training.scalar-ratio",
+            ProblemError::Power(_) => "training.scaling",
             ProblemError::Batch => "training.batch",
             ProblemError::LabelNoise(_) => "training.label-noise",
             ProblemError::WeightDecay(_) => "training.constraint.weight-decay",
@@ -147,7 +148,8 @@ fn start(
 ) -> Result<Arc<dyn Start>, Diagnostic> {
     let StartSpec { students, teachers, q, r, scalars } = &description.start;
     if description.start == StartSpec::default() {
-        let own = model.start().map_err(|e| Diagnostic::new(e).at_key(source, "model"))?;
+        let own =
+            model.start().map_err(|e| Diagnostic::new(&e).at_key(source, &format!("model.{}", e.key())))?;
         if let Some(own) = own {
             return Ok(own);
         }

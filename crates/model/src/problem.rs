@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// How the step size s follows from the learning rate η.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepScaling {
     /// s = η/d: the high-dimensional limit at fixed η.
@@ -18,6 +18,8 @@ pub enum StepScaling {
     PerDimension,
     /// s = η.
     Plain,
+    /// s = η d^{−power}: `{ power = 1.5 }`, the scaling of searches that take d² steps.
+    Power(f64),
 }
 
 /// One-pass training: every step sees `batch` fresh samples.
@@ -77,6 +79,9 @@ pub enum ProblemError {
     /// Ratio < 0.
     #[error("the scalar learning-rate ratio is {0}; it must be zero or positive")]
     ScalarRatio(f64),
+    /// Power of d in the step that is not a number.
+    #[error("the step scales with d to the power -{0}; it must be finite")]
+    Power(f64),
     /// B = 0.
     #[error("the batch is empty; use a batch of at least 1")]
     Batch,
@@ -123,6 +128,11 @@ impl Problem {
         if !(t.scalar_ratio.is_finite() && t.scalar_ratio >= 0.0) {
             return Err(ProblemError::ScalarRatio(t.scalar_ratio));
         }
+        if let StepScaling::Power(power) = t.scaling
+            && !power.is_finite()
+        {
+            return Err(ProblemError::Power(power));
+        }
         if t.batch == 0 {
             return Err(ProblemError::Batch);
         }
@@ -140,8 +150,9 @@ impl Problem {
         let rows = self.rule.shape().rows();
         match self.dimension {
             Some(dimension) if dimension < rows as u64 => Err(ProblemError::TooSmall { dimension, rows }),
-            None if t.scaling == StepScaling::Plain => {
-                Err(ProblemError::Dimension { needs: "scaling = \"plain\"".into() })
+            None if t.scaling != StepScaling::PerDimension => {
+                let name = if t.scaling == StepScaling::Plain { "plain" } else { "power" };
+                Err(ProblemError::Dimension { needs: format!("scaling = \"{name}\"") })
             }
             None if self.clock == Clock::Steps => {
                 Err(ProblemError::Dimension { needs: "clock = \"steps\"".into() })
@@ -160,7 +171,7 @@ impl Problem {
         let rate = self.training.learning_rate;
         match (self.training.scaling, self.dimension) {
             (StepScaling::PerDimension, _) => rate,
-            (StepScaling::Plain, d) => rate * d.map_or(f64::INFINITY, |d| d as f64),
+            (_, d) => d.map_or(f64::INFINITY, |d| self.step_size(d) * d as f64),
         }
     }
 
@@ -169,6 +180,7 @@ impl Problem {
         match self.training.scaling {
             StepScaling::PerDimension => self.training.learning_rate / dimension as f64,
             StepScaling::Plain => self.training.learning_rate,
+            StepScaling::Power(power) => self.training.learning_rate * (dimension as f64).powf(-power),
         }
     }
 

@@ -181,6 +181,7 @@ impl DirectChain {
         Ok(Self {
             rule: problem.rule.clone(),
             shape,
+            scalar_length: dot(&scalars, &scalars),
             scalars,
             bounds,
             roots,
@@ -191,7 +192,6 @@ impl DirectChain {
             constraint: training.constraint,
             lengths: (0..k).map(|i| gram[(i, i)]).collect(),
             barred: inverse_of_barred(training.constraint.barred(shape.frozen), &gram, k),
-            scalar_length: dot(&scalars, &scalars),
             noise: StepNoise::new(seat, samples * d, labels, Vec::new()),
             block,
             fields: vec![0.0; p * batch],
@@ -242,7 +242,7 @@ impl DirectChain {
         let Constraint { sphere, weight_decay, .. } = self.constraint;
         let (k, b) = (self.shape.trained, self.batch);
         let product = |i: usize, row: usize| -> f64 {
-            didact_math::linalg::dot(&self.kicks[i * b..(i + 1) * b], &self.fields[row * b..(row + 1) * b])
+            dot(&self.kicks[i * b..(i + 1) * b], &self.fields[row * b..(row + 1) * b])
         };
         let tangent = sphere == Some(Retraction::Tangent);
         let mut scale = vec![1.0 - self.step_size * weight_decay; k];
@@ -419,7 +419,7 @@ mod tests {
                 noise.advance();
             }
             let x = &noise.normals()[place * d..(place + 1) * d];
-            let fields: Vec<f64> = (0..5).map(|i| didact_math::linalg::dot(weights.row(i), x)).collect();
+            let fields: Vec<f64> = (0..5).map(|i| dot(weights.row(i), x)).collect();
             let sample = Sample { fields: &fields, scalars: &scalars, noise: 0.1 * noise.labels()[place] };
             rule.kick(&sample, &mut kick);
             for i in 0..3 {

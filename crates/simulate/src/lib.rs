@@ -8,6 +8,7 @@ pub mod direct;
 mod kernels;
 pub mod noise;
 pub mod reduced;
+mod still;
 
 pub use chain::Chain;
 pub use direct::Direct;

@@ -12,6 +12,7 @@
 
 use crate::chain::{Chain, Seat, run_replicas};
 use crate::noise::StepNoise;
+use crate::still::Still;
 use didact_math::linalg::{Mat, cholesky_psd, dot};
 use didact_math::random::BartlettFactor;
 use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
@@ -56,6 +57,8 @@ struct Eigenspace {
     own: Vec<f64>,
     /// Dimensions outside the span of all rows; `None` when the eigenspace is kept coordinate by coordinate.
     rest: Option<u64>,
+    /// Where the frozen factor ends and where motion is forbidden; see `still.rs`.
+    still: Still,
 }
 
 impl Eigenspace {
@@ -88,7 +91,9 @@ impl Eigenspace {
         } else {
             Vec::new()
         };
-        Ok(Self { root: lambda.sqrt(), shared, frozen: pick(0..f), along: pick(f..p), own, rest })
+        let (frozen, along) = (pick(0..f), pick(f..p));
+        let still = Still::of(&frozen, shared);
+        Ok(Self { root: lambda.sqrt(), shared, frozen, along, own, rest, still })
     }
 
     /// Normals per sample.
@@ -122,9 +127,7 @@ impl Eigenspace {
             }
             *h += self.root * sum;
         }
-        for (n, h) in frozen.iter_mut().enumerate() {
-            *h += self.root * dot(&self.frozen[n * self.shared..(n + 1) * self.shared], shared);
-        }
+        self.still.project(&self.frozen, self.root, shared, frozen);
     }
 
     /// w_i ← scale_i w_i for all trained rows.
@@ -191,13 +194,21 @@ impl ReducedChain {
         let sizes =
             problem.spectrum.multiplicities(dimension).map_err(didact_model::problem::ProblemError::from)?;
         let spaces = start.blocks.iter().zip(problem.spectrum.eigenvalues()).zip(&sizes).enumerate();
-        let spaces: Vec<Eigenspace> = spaces
+        let mut spaces: Vec<Eigenspace> = spaces
             .map(|(b, ((gram, &lambda), &size))| Eigenspace::new(gram, shape, lambda, size, b))
             .collect::<Result<_, _>>()?;
         let (k, p) = (shape.trained, shape.rows());
         let training = &problem.training;
         let (batch, step_size) = (training.batch, problem.step_size(dimension));
         let plain = start.moment(&problem.spectrum, 0);
+        let barred = match spaces.as_mut_slice() {
+            // In one eigenspace the barred rows span coordinates of their own: those that do not move.
+            [space] if batch == 1 => {
+                space.still.bar(&space.frozen, training.constraint.barred(shape.frozen));
+                None
+            }
+            _ => inverse_of_barred(training.constraint.barred(shape.frozen), &plain, k),
+        };
         let normals: usize = spaces.iter().map(|s| s.coordinates(k)).sum::<usize>() * batch;
         let labels = if training.label_noise > 0.0 { batch } else { 0 };
         // Batch 1 needs a chi-square per eigenspace; a batch draws Wishart factors instead.
@@ -213,7 +224,7 @@ impl ReducedChain {
             label_noise: training.label_noise,
             constraint: training.constraint,
             lengths: (0..k).map(|i| plain[(i, i)]).collect(),
-            barred: inverse_of_barred(training.constraint.barred(shape.frozen), &plain, k),
+            barred,
             scalar_length: dot(&start.scalars, &start.scalars),
             noise: StepNoise::new(seat, normals, labels, freedom),
             work: Work {
@@ -258,7 +269,7 @@ impl ReducedChain {
             let (shared, own) = z.split_at(space.shared);
             for (i, &c) in work.coefficients.iter().enumerate() {
                 let along = &mut space.along[i * space.shared..(i + 1) * space.shared];
-                along.iter_mut().zip(shared).for_each(|(a, z)| *a += space.root * c * z);
+                space.still.shift(along, space.root * c, shared);
             }
             if space.rest.is_none() {
                 continue;

@@ -83,6 +83,20 @@ pub trait Activation: Send + Sync + std::fmt::Debug {
         (self.value(z), self.slope(z), self.curvature(z))
     }
 
+    /// σ of every entry, in place: one dynamic call for many units, and a loop that the compiler sees whole.
+    fn values(&self, z: &mut [f64]) {
+        for z in z {
+            *z = self.value(*z);
+        }
+    }
+
+    /// σ of every entry, in place, and σ′ in `slopes`.
+    fn values_and_slopes(&self, z: &mut [f64], slopes: &mut [f64]) {
+        for (z, slope) in z.iter_mut().zip(slopes) {
+            (*z, *slope) = self.value_and_slope(*z);
+        }
+    }
+
     /// Spacing of a trapezoidal grid in z that resolves products of σ and its derivatives to round-off.
     ///
     /// A pole at distance d from the real axis costs e^{−2πd/δ}: 0.2 suits tanh (d = π/2, e^{−49}).

@@ -4,6 +4,7 @@
 //! descriptions, schema, command line and lists follow.
 
 pub mod committee;
+pub mod low_rank;
 
 use crate::problem::Problem;
 use crate::quantity::Quantity;
@@ -194,4 +195,5 @@ macro_rules! families {
 
 families! {
     Committee(committee::Committee),
+    LowRankPerturbation(low_rank::LowRank),
 }

@@ -2,6 +2,7 @@
 
 use didact_math::activation::{Activation, Form};
 use didact_math::gauss::{HermiteSeries, PairAverages, pair_averages};
+use didact_math::linalg::dot;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -66,11 +67,26 @@ impl Network {
 
     /// A Σ_i λ_i σ(κ(y_i + ξ c_i z)).
     pub fn output(&self, base: &[f64], loading: &[f64], along: f64) -> f64 {
-        let units = self.second_layer.iter().zip(base).zip(loading);
-        let sum: f64 = units
-            .map(|((l, y), c)| l * self.activation.value(self.scale * (y + self.strength * c * along)))
-            .sum();
+        let mut sum = 0.0;
+        let mut buffer = [0.0; TOGETHER];
+        let chunks =
+            self.second_layer.chunks(TOGETHER).zip(base.chunks(TOGETHER)).zip(loading.chunks(TOGETHER));
+        for ((lambda, y), c) in chunks {
+            let fields = &mut buffer[..lambda.len()];
+            self.preactivations(y, c, along, fields);
+            self.activation.values(fields);
+            sum += dot(lambda, fields);
+        }
         self.output_scale * sum
+    }
+
+    /// κ(y_i + ξ c_i z) of some units.
+    #[inline]
+    pub(super) fn preactivations(&self, base: &[f64], loading: &[f64], along: f64, out: &mut [f64]) {
+        let (scale, shift) = (self.scale, self.strength * along);
+        for ((h, y), c) in out.iter_mut().zip(base).zip(loading) {
+            *h = scale * (y + shift * c);
+        }
     }
 
     /// Variance κ²(1 + ξ² c²) of a unit whose direction is orthogonal to W.
@@ -78,6 +94,9 @@ impl Network {
         self.scale * self.scale * (1.0 + (self.strength * loading).powi(2))
     }
 }
+
+/// Units that are evaluated with one call of the activation; they fit in registers and on the stack.
+pub(super) const TOGETHER: usize = 16;
 
 /// Averages over pairs of units of one activation; units of the same variance share a Hermite series.
 #[derive(Debug, Clone)]

@@ -89,12 +89,15 @@ impl NoiseTable {
         // Pre-activations move by κ per unit of y and by κ ξ max|c| per unit of a or z.
         let reach = classes.iter().fold(0.0, |r: f64, c| r.max(c.loading.abs()).max(c.student_loading.abs()));
         let steepness = network.scale * (network.strength * reach).max(1.0);
-        let ratios: Vec<f64> = if kinked {
-            classes.iter().map(|c| c.student_loading / c.loading).collect()
-        } else {
-            Vec::new()
+        let ratios: Vec<f64> =
+            if kinked { classes.iter().map(|c| c.student_loading / c.loading).collect() } else { Vec::new() };
+        let rule = OuterRule {
+            activation: &*network.activation,
+            m,
+            ratios,
+            sharpness: network.strength * reach,
+            steepness,
         };
-        let rule = OuterRule { activation: &*network.activation, m, ratios, sharpness: network.strength * reach, steepness };
         let points = rule.points().ok_or_else(|| NoiseError::Activation(network.activation.name()))?;
         let inner = Inner::of(network, steepness);
         let cumulants = classes
@@ -210,7 +213,8 @@ fn linear_moments(slopes: &TwoSlopes, p: f64, q: f64, size: f64, gain: f64) -> M
     let (low, high) = (p.min(q), p.max(q));
     let mut moments = Moments::default();
     let mut before = [1.0, 0.0, 1.0];
-    for (middle, end) in [(low - 1.0, Some(low)), (f64::midpoint(low, high), Some(high)), (high + 1.0, None)] {
+    for (middle, end) in [(low - 1.0, Some(low)), (f64::midpoint(low, high), Some(high)), (high + 1.0, None)]
+    {
         let after = end.map_or([0.0; 3], upper_moments);
         // ∫ y^n φ over the piece.
         let [e0, e1, e2] = std::array::from_fn(|n| before[n] - after[n]);
@@ -218,7 +222,8 @@ fn linear_moments(slopes: &TwoSlopes, p: f64, q: f64, size: f64, gain: f64) -> M
         let (teacher, student) = (slopes.at(middle - p), slopes.at(middle - q));
         let (rise, level) = (size * (teacher - student), size * (student * q - teacher * p));
         let f = gain * student;
-        let powers = [e0, level * e0 + rise * e1, level * level * e0 + 2.0 * level * rise * e1 + rise * rise * e2];
+        let powers =
+            [e0, level * e0 + rise * e1, level * level * e0 + 2.0 * level * rise * e1 + rise * rise * e2];
         for (row, d) in moments.iter_mut().zip(powers) {
             for (m, f) in row.iter_mut().zip([1.0, f, f * f]) {
                 *m += d * f;
@@ -302,11 +307,18 @@ mod tests {
             for xi in [1.0, 8f64.sqrt(), 8.0 * 8f64.sqrt()] {
                 let it = instance(name, xi);
                 for m in [-0.7, 0.0, 0.4, 1.0] {
-                    let noise = gradient_noise(&it.network, &it.loading, &it.student_loading, m, 0.0).unwrap();
+                    let noise =
+                        gradient_noise(&it.network, &it.loading, &it.student_loading, m, 0.0).unwrap();
                     let (loss, h) = (it.loss(&[m])[0], it.signal(&[m])[0]);
                     let drift = h * (1.0 - m * m).max(0.0).sqrt();
-                    assert!((noise.loss - loss).abs() < 1e-9 * (1.0 + loss), "{name} {xi} {m}: {noise:?} {loss}");
-                    assert!((noise.drift - drift).abs() < 1e-9 * (1.0 + h.abs()), "{name} {xi} {m}: {noise:?} {drift}");
+                    assert!(
+                        (noise.loss - loss).abs() < 1e-9 * (1.0 + loss),
+                        "{name} {xi} {m}: {noise:?} {loss}"
+                    );
+                    assert!(
+                        (noise.drift - drift).abs() < 1e-9 * (1.0 + h.abs()),
+                        "{name} {xi} {m}: {noise:?} {drift}"
+                    );
                 }
             }
         }
@@ -327,7 +339,8 @@ mod tests {
         for (name, noise_level) in [("relu", 0.0), ("abs", 0.5), ("sigmoid", 0.2)] {
             let it = instance(name, 3.0);
             let m = 0.3;
-            let exact = gradient_noise(&it.network, &it.loading, &it.student_loading, m, noise_level).unwrap();
+            let exact =
+                gradient_noise(&it.network, &it.loading, &it.student_loading, m, noise_level).unwrap();
             let mut stream = Stream::at(Address { seed: 4, replica: 0, step: 0, lane: 0 });
             let (mut whole, mut along) = (Sample::default(), Sample::default());
             for _ in 0..200_000 {
@@ -345,8 +358,16 @@ mod tests {
                 whole.push(4.0 * (d * f).powi(2));
                 along.push(4.0 * (d * f * b).powi(2));
             }
-            assert!((whole.mean() - exact.whole).abs() < 4.0 * whole.standard_error(), "{name}: {exact:?} {}", whole.mean());
-            assert!((along.mean() - exact.along).abs() < 4.0 * along.standard_error(), "{name}: {exact:?} {}", along.mean());
+            assert!(
+                (whole.mean() - exact.whole).abs() < 4.0 * whole.standard_error(),
+                "{name}: {exact:?} {}",
+                whole.mean()
+            );
+            assert!(
+                (along.mean() - exact.along).abs() < 4.0 * along.standard_error(),
+                "{name}: {exact:?} {}",
+                along.mean()
+            );
         }
     }
 

@@ -137,7 +137,9 @@ impl<'a> Signal<'a> {
     /// Pure He₃ units: with x = θm/(1−θ), O + 2k x + BB x² = 0; the discriminant k² − O·BB is exact for whole sums.
     fn cubic_zeros(&self) -> Option<Vec<f64>> {
         let pure = self.activation.degree() == Some(3)
-            && (1..3).all(|p| self.activation.hermite(p, 1.0).abs() < 1e-14 * self.activation.hermite(3, 1.0).abs());
+            && (1..3).all(|p| {
+                self.activation.hermite(p, 1.0).abs() < 1e-14 * self.activation.hermite(3, 1.0).abs()
+            });
         if !pure {
             return None;
         }
@@ -234,7 +236,12 @@ fn integral(f: impl Fn(f64) -> f64, a: f64, b: f64) -> f64 {
         (0..panels)
             .map(|p| {
                 let centre = a + (2 * p + 1) as f64 * half;
-                half * rule.nodes.iter().zip(&rule.weights).map(|(x, w)| w * f(centre + half * x)).sum::<f64>()
+                half * rule
+                    .nodes
+                    .iter()
+                    .zip(&rule.weights)
+                    .map(|(x, w)| w * f(centre + half * x))
+                    .sum::<f64>()
             })
             .sum()
     };
@@ -294,9 +301,7 @@ pub fn condition_probability(activation: &dyn Activation, units: usize, theta: f
         let start = signal.combine(slopes[0]);
         let sign = start.signum();
         // At −m the arguments ±θm exchange their places.
-        let at = |s: &[f64; 4]| {
-            sign * signal.combine(if sign > 0.0 { *s } else { [s[1], s[0], s[3], s[2]] })
-        };
+        let at = |s: &[f64; 4]| sign * signal.combine(if sign > 0.0 { *s } else { [s[1], s[0], s[3], s[2]] });
         if slopes.iter().all(|s| at(s) >= 0.5 * start.abs()) {
             result.holds += weight;
         }
@@ -338,12 +343,15 @@ mod tests {
 
     #[test]
     fn cubic_and_quadratic_units_are_polynomials() {
-        let (k, bb, o, theta) = (8.0f64, 16.0, 4.0, 0.5);
+        let (k, bb, o, theta) = (8.0f64, 16.0, 4.0, 0.5f64);
         let (he3, quad) = (parse("He3").unwrap(), parse("quad").unwrap());
         let sums = Sums::plain(8, bb, o);
         for m in [-0.9f64, -0.2, 0.6] {
-            let cubic = 36.0 * theta
-                * (o * (1.0 - theta).powi(2) + 2.0 * k * theta * (1.0 - theta) * m + bb * (theta * m).powi(2));
+            let cubic = 36.0
+                * theta
+                * (o * (1.0 - theta).powi(2)
+                    + 2.0 * k * theta * (1.0 - theta) * m
+                    + bb * (theta * m).powi(2));
             let square = 8.0 * theta * (o * (1.0 - theta) + k * k * theta * m);
             assert!((Signal::new(&*he3, sums, theta).at(m) - cubic).abs() < 1e-12 * cubic.abs().max(1.0));
             assert!((Signal::new(&*quad, sums, theta).at(m) - square).abs() < 1e-12 * square.abs().max(1.0));
@@ -388,8 +396,7 @@ mod tests {
                 let signs = |shift: usize| -> Vec<f64> {
                     (0..k).map(|i| if bits >> (shift + i) & 1 == 1 { 1.0 } else { -1.0 }).collect()
                 };
-                let signal =
-                    Signal::new(&*activation, Sums::of(&[1.0; 4], &signs(0), &signs(4)), theta);
+                let signal = Signal::new(&*activation, Sums::of(&[1.0; 4], &signs(0), &signs(4)), theta);
                 let start = signal.at(0.0);
                 if signal.vanishes_at_zero() {
                     zero += 1.0 / 256.0;

@@ -10,14 +10,14 @@ use std::f64::consts::{PI, TAU};
 
 /// σ(z) = `above`·z for z > 0 and `below`·z for z < 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TwoSlopes {
+pub(super) struct TwoSlopes {
     below: f64,
     above: f64,
 }
 
 impl TwoSlopes {
     /// The two slopes, if σ has them and nothing else.
-    pub fn of(activation: &dyn Activation) -> Option<Self> {
+    pub(super) fn of(activation: &dyn Activation) -> Option<Self> {
         let [kink] = activation.kinks() else { return None };
         let slopes = Self { below: activation.slope(-1.0), above: activation.slope(1.0) };
         let straight = |z: f64| {
@@ -28,41 +28,41 @@ impl TwoSlopes {
     }
 
     /// The slope at z ≠ 0.
-    pub fn at(&self, z: f64) -> f64 {
+    pub(super) fn at(&self, z: f64) -> f64 {
         if z > 0.0 { self.above } else { self.below }
     }
 }
 
 /// A node of the rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
+pub(super) struct Point {
     /// û·x.
-    pub a: f64,
+    pub(super) a: f64,
     /// The component of x along the part of u beyond û.
-    pub b: f64,
+    pub(super) b: f64,
     /// u·x.
-    pub z: f64,
+    pub(super) z: f64,
     /// Weights sum to one.
-    pub weight: f64,
+    pub(super) weight: f64,
 }
 
 /// What the integrand is made of.
-pub struct OuterRule<'a> {
+pub(super) struct OuterRule<'a> {
     /// σ.
-    pub activation: &'a dyn Activation,
+    pub(super) activation: &'a dyn Activation,
     /// The overlap.
-    pub m: f64,
+    pub(super) m: f64,
     /// Kink lines z = ratio · a.
-    pub ratios: Vec<f64>,
+    pub(super) ratios: Vec<f64>,
     /// 1/width of the layers around a = 0 and z = 0, in units of the noise y.
-    pub sharpness: f64,
+    pub(super) sharpness: f64,
     /// Standard deviation of what σ reads per unit of a.
-    pub steepness: f64,
+    pub(super) steepness: f64,
 }
 
 impl OuterRule<'_> {
     /// The nodes; `None` when σ has kinks but more than two straight pieces.
-    pub fn points(&self) -> Option<Vec<Point>> {
+    pub(super) fn points(&self) -> Option<Vec<Point>> {
         if self.activation.kinks().is_empty() {
             let rule = match self.activation.degree() {
                 // D²F² has degree 4n − 2, with b² 4n.
@@ -155,7 +155,13 @@ mod tests {
         for (name, sharpness) in [("relu", 1.0), ("relu", 20.0), ("He3", 1.0), ("tanh", 1.0)] {
             let activation = parse(name).unwrap();
             for m in [-1.0, 0.0, 0.6, 1.0] {
-                let rule = OuterRule { activation: &*activation, m, ratios: vec![1.0, -1.0], sharpness, steepness: 1.0 };
+                let rule = OuterRule {
+                    activation: &*activation,
+                    m,
+                    ratios: vec![1.0, -1.0],
+                    sharpness,
+                    steepness: 1.0,
+                };
                 let points = rule.points().unwrap();
                 let average = |f: &dyn Fn(&Point) -> f64| points.iter().map(|p| p.weight * f(p)).sum::<f64>();
                 for (got, exact) in [

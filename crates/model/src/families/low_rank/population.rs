@@ -41,9 +41,8 @@ impl Instance {
             pairs.at(i, j, self.covariance(i, j, c[i] * c[j])).value_value
                 + pairs.at(k + i, k + j, self.covariance(i, j, s[i] * s[j])).value_value
         });
-        let cross = |m: f64| {
-            self.sum(|i, j| pairs.at(i, k + j, self.covariance(i, j, c[i] * s[j] * m)).value_value)
-        };
+        let cross =
+            |m: f64| self.sum(|i, j| pairs.at(i, k + j, self.covariance(i, j, c[i] * s[j] * m)).value_value);
         let a2 = self.network.output_scale.powi(2);
         overlaps.iter().map(|&m| a2 * (own - 2.0 * cross(m))).collect()
     }
@@ -64,8 +63,7 @@ impl Instance {
         let Network { scale, strength, output_scale, .. } = self.network;
         let factor = 2.0 * (output_scale * scale * strength).powi(2);
         let at = |m: f64| {
-            let slope =
-                |i, j: usize| pairs.at(i, k + j, self.covariance(i, j, c[i] * s[j] * m)).slope_slope;
+            let slope = |i, j: usize| pairs.at(i, k + j, self.covariance(i, j, c[i] * s[j] * m)).slope_slope;
             factor * self.sum(|i, j| c[i] * s[j] * slope(i, j))
         };
         overlaps.iter().map(|&m| at(m)).collect()
@@ -113,8 +111,7 @@ impl Instance {
         let t = self.network.strength.powi(2) / k as f64;
         let activation = &*self.network.activation;
         let last = activation.degree().unwrap_or(SERIES_LIMIT);
-        let squares: Vec<f64> =
-            (0..=last).map(|p| hermite_coefficient(activation, p, 1.0).powi(2)).collect();
+        let squares: Vec<f64> = (0..=last).map(|p| hermite_coefficient(activation, p, 1.0).powi(2)).collect();
         let a2 = self.network.output_scale.powi(2);
         (0..count)
             .map(|l| {
@@ -170,7 +167,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn gram() -> Mat {
-        let rows = [[1.0, 0.3, -0.2, 0.1], [0.3, 1.0, 0.5, 0.0], [-0.2, 0.5, 1.0, 0.25], [0.1, 0.0, 0.25, 1.0]];
+        let rows =
+            [[1.0, 0.3, -0.2, 0.1], [0.3, 1.0, 0.5, 0.0], [-0.2, 0.5, 1.0, 0.25], [0.1, 0.0, 0.25, 1.0]];
         Mat::from_fn(4, 4, |i, j| rows[i][j])
     }
 
@@ -211,7 +209,10 @@ mod tests {
                 };
                 let h = 1e-3;
                 let slope = (8.0 * (at(h) - at(-h)) - (at(2.0 * h) - at(-2.0 * h))) / (12.0 * h);
-                assert!((gradient[l] - slope).abs() < 2e-8 * (1.0 + slope.abs()), "{name}: {gradient:?} {slope}");
+                assert!(
+                    (gradient[l] - slope).abs() < 2e-8 * (1.0 + slope.abs()),
+                    "{name}: {gradient:?} {slope}"
+                );
             }
         }
     }
