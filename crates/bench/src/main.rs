@@ -14,6 +14,7 @@ mod committee;
 mod cost;
 mod descent;
 mod harness;
+mod low_rank;
 mod portable;
 mod spectra;
 
@@ -38,6 +39,9 @@ fn main() {
     }
     if wants("cost") || wants("steps") {
         cost::reduced_steps();
+    }
+    if wants("cost") || wants("low-rank") {
+        low_rank::reduced_steps();
     }
     if wants("cost") || wants("parts") {
         cost::parts();

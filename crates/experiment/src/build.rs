@@ -151,9 +151,11 @@ pub fn problem(description: &Description, source: &Source) -> Result<Problem, Di
         let key = match &e {
             ProblemError::LearningRate(_) => "training.learning-rate",
             ProblemError::ScalarRatio(_) => "training.scalar-ratio",
+            ProblemError::Power(_) => "training.scaling",
             ProblemError::Batch => "training.batch",
             ProblemError::LabelNoise(_) => "training.label-noise",
             ProblemError::WeightDecay(_) => "training.constraint.weight-decay",
+            ProblemError::OffFirst { .. } => "training.constraint.off-first",
             ProblemError::Dimension { .. } | ProblemError::TooSmall { .. } => "data.dimension",
             ProblemError::Spectrum(_) => "data.spectrum",
             ProblemError::SampleRatio(_) | ProblemError::NoSamples { ratio: Some(_) } => {
@@ -195,6 +197,13 @@ fn start(
     source: &Source,
 ) -> Result<Arc<dyn Start>, Diagnostic> {
     let StartSpec { students, teachers, q, r, scalars } = &description.start;
+    if description.start == StartSpec::default() {
+        let own =
+            model.start().map_err(|e| Diagnostic::new(&e).at_key(source, &format!("model.{}", e.key())))?;
+        if let Some(own) = own {
+            return Ok(own);
+        }
+    }
     let scalars = scalars.clone().unwrap_or_else(|| model.starting_scalars());
     let gram = match teachers {
         TeachersSpec::Named(NamedTeachers::Orthonormal) => Some(Mat::identity(shape.frozen)),

@@ -5,9 +5,11 @@ use crate::points::Point;
 use crate::quantities;
 use crate::results::Results;
 use didact_analysis::exponent::{fit_exponent, logarithmic_law};
+use didact_analysis::passage::Passage;
 use didact_analysis::plateau::{Criterion, longest_plateau};
 use didact_analysis::rate::{Window, fit_rate};
 use didact_analysis::statistics::wilson;
+use didact_analysis::survival::kaplan_meier;
 use didact_math::expression::Expression;
 use didact_math::fits::Noise;
 use serde::{Deserialize, Serialize};
@@ -76,6 +78,28 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
                 passages.iter().flatten().copied().collect();
             let error = if moments.count() > 1 { moments.standard_error() } else { 0.0 };
             Ok(Estimate { value: moments.mean(), error })
+        }
+        MeasureKind::EventMedian { run, event } => {
+            let table = results.table(point, run)?;
+            let passages = table.event(event).ok_or_else(|| format!("no event `{event}`"))?;
+            let end = table.times.last().copied().unwrap_or(0.0);
+            let passage = |p: &Option<f64>| match *p {
+                Some(time) => Passage::Passed { time },
+                None => Passage::Censored { at: end },
+            };
+            let passages: Vec<Passage> = passages.iter().map(passage).collect();
+            let curve = kaplan_meier(&passages).map_err(|e| e.to_string())?;
+            let median =
+                curve.median().ok_or_else(|| format!("fewer than half of the runs saw `{event}`"))?;
+            let interval = curve.median_interval(ONE_SIGMA).map_err(|e| e.to_string())?;
+            // An end that so few runs do not bound leaves the other half of the interval.
+            let half = match interval {
+                (Some(low), Some(high)) => 0.5 * (high - low),
+                (Some(low), None) => median - low,
+                (None, Some(high)) => high - median,
+                (None, None) => 0.0,
+            };
+            Ok(Estimate { value: median, error: half })
         }
         MeasureKind::EventFraction { run, event } => {
             let passages =

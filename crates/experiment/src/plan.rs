@@ -171,7 +171,9 @@ fn check_references(d: &Description, jobs: &[Job], source: &Source) -> Result<()
     };
     for measure in &d.measure {
         match &measure.kind {
-            MeasureKind::EventTime { run: of, event } | MeasureKind::EventFraction { run: of, event } => {
+            MeasureKind::EventTime { run: of, event }
+            | MeasureKind::EventMedian { run: of, event }
+            | MeasureKind::EventFraction { run: of, event } => {
                 let events: Vec<String> =
                     run(of, "measure.run")?.events.iter().map(|e| e.name.clone()).collect();
                 if !events.contains(event) {

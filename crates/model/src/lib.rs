@@ -9,6 +9,7 @@ pub mod clock;
 pub mod constraint;
 pub mod engine;
 pub mod families;
+pub mod linearised;
 pub mod observable;
 pub mod overlaps;
 pub mod problem;

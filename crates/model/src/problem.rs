@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// How the step size s follows from the learning rate η.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepScaling {
     /// s = η/d: the high-dimensional limit at fixed η.
@@ -18,6 +18,8 @@ pub enum StepScaling {
     PerDimension,
     /// s = η.
     Plain,
+    /// s = η d^{−power}: `{ power = 1.5 }`, the scaling of searches that take d² steps.
+    Power(f64),
 }
 
 /// A training set that is drawn once and visited whole at every step.
@@ -99,6 +101,9 @@ pub enum ProblemError {
     /// Ratio < 0.
     #[error("the scalar learning-rate ratio is {0}; it must be zero or positive")]
     ScalarRatio(f64),
+    /// Power of d in the step that is not a number.
+    #[error("the step scales with d to the power -{0}; it must be finite")]
+    Power(f64),
     /// B = 0.
     #[error("the batch is empty; use a batch of at least 1")]
     Batch,
@@ -108,6 +113,14 @@ pub enum ProblemError {
     /// γ < 0.
     #[error("the weight decay is {0}; it must be zero or positive")]
     WeightDecay(f64),
+    /// More barred rows than frozen ones.
+    #[error("`off-first` is {given}, but the model has {frozen} frozen rows")]
+    OffFirst {
+        /// Given.
+        given: usize,
+        /// Frozen rows.
+        frozen: usize,
+    },
     /// d needed.
     #[error("`{needs}` needs a finite dimension\n\nhint: set `dimension` in [data]")]
     Dimension {
@@ -162,6 +175,11 @@ impl Problem {
         if !(t.scalar_ratio.is_finite() && t.scalar_ratio >= 0.0) {
             return Err(ProblemError::ScalarRatio(t.scalar_ratio));
         }
+        if let StepScaling::Power(power) = t.scaling
+            && !power.is_finite()
+        {
+            return Err(ProblemError::Power(power));
+        }
         if t.batch == 0 {
             return Err(ProblemError::Batch);
         }
@@ -172,6 +190,10 @@ impl Problem {
         if !(decay.is_finite() && decay >= 0.0) {
             return Err(ProblemError::WeightDecay(decay));
         }
+        let (given, frozen) = (t.constraint.off_first, self.rule.shape().frozen);
+        if given > frozen {
+            return Err(ProblemError::OffFirst { given, frozen });
+        }
         let rows = self.rule.shape().rows();
         let full_batch = t.samples.is_some();
         if full_batch {
@@ -179,8 +201,9 @@ impl Problem {
         }
         match self.dimension {
             Some(dimension) if dimension < rows as u64 => Err(ProblemError::TooSmall { dimension, rows }),
-            None if t.scaling == StepScaling::Plain && !full_batch => {
-                Err(ProblemError::Dimension { needs: "scaling = \"plain\"".into() })
+            None if t.scaling != StepScaling::PerDimension && !full_batch => {
+                let name = if t.scaling == StepScaling::Plain { "plain" } else { "power" };
+                Err(ProblemError::Dimension { needs: format!("scaling = \"{name}\"") })
             }
             None if self.clock == Clock::Steps && !full_batch => {
                 Err(ProblemError::Dimension { needs: "clock = \"steps\"".into() })
@@ -238,7 +261,7 @@ impl Problem {
         let rate = self.training.learning_rate;
         match (self.training.scaling, self.dimension) {
             (StepScaling::PerDimension, _) => rate,
-            (StepScaling::Plain, d) => rate * d.map_or(f64::INFINITY, |d| d as f64),
+            (_, d) => d.map_or(f64::INFINITY, |d| self.step_size(d) * d as f64),
         }
     }
 
@@ -247,6 +270,7 @@ impl Problem {
         match self.training.scaling {
             StepScaling::PerDimension => self.training.learning_rate / dimension as f64,
             StepScaling::Plain => self.training.learning_rate,
+            StepScaling::Power(power) => self.training.learning_rate * (dimension as f64).powf(-power),
         }
     }
 

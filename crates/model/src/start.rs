@@ -67,6 +67,9 @@ pub enum StartError {
         /// Expected.
         expected: usize,
     },
+    /// What a family cannot start from.
+    #[error("{0}")]
+    Model(String),
     /// Bad spectrum.
     #[error(transparent)]
     Spectrum(#[from] SpectrumError),

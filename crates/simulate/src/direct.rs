@@ -3,8 +3,8 @@
 use crate::chain::{Chain, Order, Seat, run_replicas};
 use crate::kernels::{self, Lanes, TOGETHER};
 use crate::noise::StepNoise;
-use didact_math::linalg::Mat;
-use didact_model::constraint::{Constraint, Retraction, pseudo_inverse};
+use didact_math::linalg::{Mat, dot};
+use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
 use didact_model::problem::ProblemError;
 use didact_model::rule::{Batch, LocalRule};
 use didact_model::{
@@ -57,7 +57,10 @@ pub struct DirectChain {
     label_noise: f64,
     constraint: Constraint,
     lengths: Vec<f64>,
-    off_frozen: Option<Mat>,
+    /// |a|² to be kept.
+    scalar_length: f64,
+    /// T⁻¹ of the frozen rows along which motion is forbidden.
+    barred: Option<Mat>,
     noise: StepNoise,
     /// Several steps that share a pass over the weights, where that is possible.
     block: Option<Block>,
@@ -158,6 +161,7 @@ impl DirectChain {
         Ok(Self {
             rule: problem.rule.clone(),
             shape,
+            scalar_length: dot(&scalars, &scalars),
             scalars,
             bounds,
             roots,
@@ -167,7 +171,7 @@ impl DirectChain {
             label_noise: training.label_noise,
             constraint: training.constraint,
             lengths: (0..k).map(|i| gram[(i, i)]).collect(),
-            off_frozen: training.constraint.off_frozen.then(|| pseudo_inverse(&gram.block(k..p, k..p))),
+            barred: inverse_of_barred(training.constraint.barred(shape.frozen), &gram, k),
             noise: StepNoise::new(seat, samples * d, labels, Vec::new()),
             block,
             fields: vec![0.0; p * batch],
@@ -209,9 +213,8 @@ impl DirectChain {
         let per_sample = s / b as f64;
         self.kicks.iter_mut().for_each(|c| *c *= -per_sample);
         self.sound = self.kicks.iter().all(|c| c.abs() < 1e100);
-        for (a, slope) in self.scalars.iter_mut().zip(&self.kick.scalars) {
-            *a -= self.scalar_step / b as f64 * slope;
-        }
+        let step = self.scalar_step / b as f64;
+        self.constraint.move_scalars(&mut self.scalars, step, &self.kick.scalars, self.scalar_length);
     }
 
     /// Factors and combinations of rows that a constraint adds to the step, before the samples are added.
@@ -219,7 +222,7 @@ impl DirectChain {
         let Constraint { sphere, weight_decay, .. } = self.constraint;
         let (k, b) = (self.shape.trained, self.batch);
         let product = |i: usize, row: usize| -> f64 {
-            didact_math::linalg::dot(&self.kicks[i * b..(i + 1) * b], &self.fields[row * b..(row + 1) * b])
+            dot(&self.kicks[i * b..(i + 1) * b], &self.fields[row * b..(row + 1) * b])
         };
         let tangent = sphere == Some(Retraction::Tangent);
         let mut scale = vec![1.0 - self.step_size * weight_decay; k];
@@ -229,9 +232,9 @@ impl DirectChain {
             }
         }
         let back = self
-            .off_frozen
+            .barred
             .as_ref()
-            .map(|inverse| Mat::from_fn(k, self.shape.frozen, |i, n| product(i, k + n)).times(inverse));
+            .map(|inverse| Mat::from_fn(k, inverse.rows(), |i, n| product(i, k + n)).times(inverse));
         if weight_decay > 0.0 || tangent {
             for (i, s) in scale.iter().enumerate() {
                 self.weights.row_mut(i).iter_mut().for_each(|w| *w *= s);
@@ -239,7 +242,7 @@ impl DirectChain {
         }
         if let Some(back) = back {
             for i in 0..k {
-                for n in 0..self.shape.frozen {
+                for n in 0..back.cols() {
                     let frozen = self.weights.row(k + n).to_vec();
                     kernels::add_scaled(self.weights.row_mut(i), -back[(i, n)], &frozen);
                 }
@@ -396,7 +399,7 @@ mod tests {
                 noise.advance();
             }
             let x = &noise.normals()[place * d..(place + 1) * d];
-            let fields: Vec<f64> = (0..5).map(|i| didact_math::linalg::dot(weights.row(i), x)).collect();
+            let fields: Vec<f64> = (0..5).map(|i| dot(weights.row(i), x)).collect();
             let sample = Sample { fields: &fields, scalars: &scalars, noise: 0.1 * noise.labels()[place] };
             rule.kick(&sample, &mut kick);
             for i in 0..3 {

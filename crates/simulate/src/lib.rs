@@ -9,6 +9,7 @@ pub mod full_batch;
 mod kernels;
 pub mod noise;
 pub mod reduced;
+mod still;
 mod weights;
 
 pub use chain::Chain;

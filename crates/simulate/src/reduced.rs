@@ -12,9 +12,10 @@
 
 use crate::chain::{Chain, Order, Seat, run_replicas};
 use crate::noise::StepNoise;
+use crate::still::Still;
 use didact_math::linalg::{Mat, cholesky_psd, dot};
 use didact_math::random::BartlettFactor;
-use didact_model::constraint::{Constraint, Retraction, pseudo_inverse};
+use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
 use didact_model::overlaps::OverlapsError;
 use didact_model::rule::{Batch, LocalRule};
 use didact_model::{
@@ -56,6 +57,8 @@ struct Eigenspace {
     own: Vec<f64>,
     /// Dimensions outside the span of all rows; `None` when the eigenspace is kept coordinate by coordinate.
     rest: Option<u64>,
+    /// Where the frozen factor ends and where motion is forbidden; see `still.rs`.
+    still: Still,
 }
 
 impl Eigenspace {
@@ -88,7 +91,9 @@ impl Eigenspace {
         } else {
             Vec::new()
         };
-        Ok(Self { root: lambda.sqrt(), shared, frozen: pick(0..f), along: pick(f..p), own, rest })
+        let (frozen, along) = (pick(0..f), pick(f..p));
+        let still = Still::of(&frozen, shared);
+        Ok(Self { root: lambda.sqrt(), shared, frozen, along, own, rest, still })
     }
 
     /// Normals per sample.
@@ -122,9 +127,7 @@ impl Eigenspace {
             }
             *h += self.root * sum;
         }
-        for (n, h) in frozen.iter_mut().enumerate() {
-            *h += self.root * dot(&self.frozen[n * self.shared..(n + 1) * self.shared], shared);
-        }
+        self.still.project(&self.frozen, self.root, shared, frozen);
     }
 
     /// w_i ← scale_i w_i for all trained rows.
@@ -159,8 +162,10 @@ pub struct ReducedChain {
     constraint: Constraint,
     /// |w_i|² to be kept.
     lengths: Vec<f64>,
-    /// T⁻¹ of the frozen rows when motion along them is forbidden.
-    off_frozen: Option<Mat>,
+    /// |a|² to be kept.
+    scalar_length: f64,
+    /// T⁻¹ of the frozen rows along which motion is forbidden.
+    barred: Option<Mat>,
     noise: StepNoise,
     work: Work,
     sound: bool,
@@ -189,13 +194,21 @@ impl ReducedChain {
         let sizes =
             problem.spectrum.multiplicities(dimension).map_err(didact_model::problem::ProblemError::from)?;
         let spaces = start.blocks.iter().zip(problem.spectrum.eigenvalues()).zip(&sizes).enumerate();
-        let spaces: Vec<Eigenspace> = spaces
+        let mut spaces: Vec<Eigenspace> = spaces
             .map(|(b, ((gram, &lambda), &size))| Eigenspace::new(gram, shape, lambda, size, b))
             .collect::<Result<_, _>>()?;
         let (k, p) = (shape.trained, shape.rows());
         let training = &problem.training;
         let (batch, step_size) = (training.batch, problem.step_size(dimension));
         let plain = start.moment(&problem.spectrum, 0);
+        let barred = match spaces.as_mut_slice() {
+            // In one eigenspace the barred rows span coordinates of their own: those that do not move.
+            [space] if batch == 1 => {
+                space.still.bar(&space.frozen, training.constraint.barred(shape.frozen));
+                None
+            }
+            _ => inverse_of_barred(training.constraint.barred(shape.frozen), &plain, k),
+        };
         let normals: usize = spaces.iter().map(|s| s.coordinates(k)).sum::<usize>() * batch;
         let labels = if training.label_noise > 0.0 { batch } else { 0 };
         // Batch 1 needs a chi-square per eigenspace; a batch draws Wishart factors instead.
@@ -211,7 +224,8 @@ impl ReducedChain {
             label_noise: training.label_noise,
             constraint: training.constraint,
             lengths: (0..k).map(|i| plain[(i, i)]).collect(),
-            off_frozen: training.constraint.off_frozen.then(|| pseudo_inverse(&plain.block(k..p, k..p))),
+            barred,
+            scalar_length: dot(&start.scalars, &start.scalars),
             noise: StepNoise::new(seat, normals, labels, freedom),
             work: Work {
                 fields: vec![0.0; p],
@@ -244,9 +258,8 @@ impl ReducedChain {
             *c = -s * kick;
         }
         self.sound = work.coefficients.iter().all(|c| c.abs() < HUGE);
-        for (a, slope) in self.scalars.iter_mut().zip(&work.kick.scalars) {
-            *a -= self.scalar_step * slope;
-        }
+        let (step, length) = (self.scalar_step, self.scalar_length);
+        self.constraint.move_scalars(&mut self.scalars, step, &work.kick.scalars, length);
         self.row_operations();
         let work = &mut self.work;
         let mut normals = self.noise.normals();
@@ -256,7 +269,7 @@ impl ReducedChain {
             let (shared, own) = z.split_at(space.shared);
             for (i, &c) in work.coefficients.iter().enumerate() {
                 let along = &mut space.along[i * space.shared..(i + 1) * space.shared];
-                along.iter_mut().zip(shared).for_each(|(a, z)| *a += space.root * c * z);
+                space.still.shift(along, space.root * c, shared);
             }
             if space.rest.is_none() {
                 continue;
@@ -295,9 +308,8 @@ impl ReducedChain {
         let per_sample = s / b as f64;
         work.coefficients.iter_mut().for_each(|c| *c *= -per_sample);
         self.sound = work.coefficients.iter().all(|c| c.abs() < HUGE);
-        for (a, slope) in self.scalars.iter_mut().zip(&work.kick.scalars) {
-            *a -= self.scalar_step / b as f64 * slope;
-        }
+        let (step, length) = (self.scalar_step / b as f64, self.scalar_length);
+        self.constraint.move_scalars(&mut self.scalars, step, &work.kick.scalars, length);
         self.row_operations();
         let work = &mut self.work;
         // The part of the kicks outside all rows: Gram ~ Wishart(rest, C Cᵀ), shared shape, independent draws.
@@ -355,8 +367,8 @@ impl ReducedChain {
             self.spaces.iter_mut().for_each(|space| space.scale(&scale));
             self.work.scale = scale;
         }
-        if let Some(inverse) = &self.off_frozen {
-            let f = self.shape.frozen;
+        if let Some(inverse) = &self.barred {
+            let f = inverse.rows();
             let moved = Mat::from_fn(k, f, |i, n| mean_product(&self.work, i, k + n, b));
             let back = moved.times(inverse);
             for space in &mut self.spaces {

@@ -2,7 +2,7 @@
 
 use crate::flow::Flow;
 use didact_math::dispatch;
-use didact_math::linalg::Mat;
+use didact_math::linalg::{Mat, dot};
 use didact_math::ode::{self, Direction, Method, Options, Saving, Solution, Stop, VectorField};
 use didact_model::observable::Snapshot;
 use didact_model::start::Setting;
@@ -281,7 +281,7 @@ impl Layout {
 ///
 ///   dG_b/dt = B_b G_b + G_b B_bᵀ + (s d_b/B) λ_b N,        B_b = −λ_b A − γ 1 + [0 | M T⁻¹] − diag(ν),
 ///   A = E[∂kick],  N = E[kick kickᵀ],  fields ~ N(0, C),  C = Σ_b λ_b G_b;  A and N vanish on frozen rows,
-///   da/dt = −(s_a/s) E[∂loss/∂a].
+///   da/dt = −(s_a/s) E[∂loss/∂a], projected off a when the scalars are kept on a sphere.
 ///
 /// The constraints are row operations: γ is weight decay; M T⁻¹, with M = Σ_b λ_b (A G_b)[·, frozen] and T the plain
 /// Gram of the frozen rows, takes out motion along the frozen rows; ν_i = (d/dt |w_i|²)/(2|w_i|²) keeps lengths.
@@ -295,18 +295,17 @@ pub(crate) struct OverlapFlow<'a> {
     averages: Averages,
     /// B_b G_b of every eigenspace, trained x rows.
     motion: Vec<Mat>,
-    /// T⁻¹ of the frozen rows, when motion along them is forbidden.
-    off_frozen: Option<Mat>,
+    /// T⁻¹ of the frozen rows along which motion is forbidden.
+    barred: Option<Mat>,
     pub(crate) worst_error: f64,
 }
 
 impl<'a> OverlapFlow<'a> {
     pub(crate) fn new(problem: &'a Problem, start: &Overlaps, needed: Needed) -> Self {
         let shape = start.shape();
-        let off_frozen = problem.training.constraint.off_frozen.then(|| {
-            let (k, p) = (shape.trained, shape.rows());
-            didact_model::constraint::pseudo_inverse(&start.moment(&problem.spectrum, 0).block(k..p, k..p))
-        });
+        let count = problem.training.constraint.barred(shape.frozen);
+        let plain = start.moment(&problem.spectrum, 0);
+        let barred = didact_model::constraint::inverse_of_barred(count, &plain, shape.trained);
         Self {
             problem,
             needed,
@@ -315,7 +314,7 @@ impl<'a> OverlapFlow<'a> {
             covariance: Mat::zeros(shape.rows(), shape.rows()),
             averages: Averages::new(shape),
             motion: vec![Mat::zeros(shape.trained, shape.rows()); start.blocks.len()],
-            off_frozen,
+            barred,
             worst_error: 0.0,
         }
     }
@@ -352,15 +351,16 @@ impl<'a> OverlapFlow<'a> {
         } else {
             self.blocks.iter().zip(&mut self.motion).zip(eigenvalues).for_each(one);
         }
-        let Some(inverse) = &self.off_frozen else { return };
+        let Some(inverse) = &self.barred else { return };
         // Motion of the rows along the frozen ones, summed over eigenspaces, is taken out again.
-        let mut along = Mat::zeros(k, p - k);
+        let last = k + inverse.rows();
+        let mut along = Mat::zeros(k, inverse.rows());
         for motion in &self.motion {
-            along.add_scaled(1.0, &motion.block(0..k, k..p));
+            along.add_scaled(1.0, &motion.block(0..k, k..last));
         }
         let back = along.times(inverse);
         for (g, motion) in self.blocks.iter().zip(&mut self.motion) {
-            motion.add_scaled(-1.0, &back.times(&g.block(k..p, 0..p)));
+            motion.add_scaled(-1.0, &back.times(&g.block(k..last, 0..p)));
         }
     }
 }
@@ -423,8 +423,12 @@ impl VectorField for OverlapFlow<'_> {
             }
         }
         let scalars = self.blocks.len() * self.layout.per_block();
-        for (o, slope) in out[scalars..].iter_mut().zip(&self.averages.scalars) {
-            *o = -per_clock * self.problem.training.scalar_ratio * slope;
+        let (values, slopes) = (&state[scalars..], &self.averages.scalars);
+        let length = dot(values, values);
+        let on_sphere = self.problem.training.constraint.scalar_sphere.is_some() && length > 0.0;
+        let along = if on_sphere { dot(values, slopes) / length } else { 0.0 };
+        for ((o, slope), value) in out[scalars..].iter_mut().zip(slopes).zip(values) {
+            *o = -per_clock * self.problem.training.scalar_ratio * (slope - along * value);
         }
     }
 }

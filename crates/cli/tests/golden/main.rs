@@ -27,7 +27,7 @@ const FAMILIES: [(&str, Adapter, bool); 5] = [
     ("power-law-spectra", power_law_spectra::answer, true),
     ("quadratic-networks", quadratic_networks::answer, true),
     ("lora-single-index", lora_single_index::answer, false),
-    ("low-rank-perturbation", low_rank_perturbation::answer, false),
+    ("low-rank-perturbation", low_rank_perturbation::answer, true),
     ("gd-phase-transitions", gd_phase_transitions::answer, false),
 ];
 

@@ -28,6 +28,13 @@ pub enum MeasureKind {
         /// Event.
         event: String,
     },
+    /// Median first passage (Kaplan-Meier, censored runs counted as later), with the half-width of its 68 % interval.
+    EventMedian {
+        /// Run.
+        run: String,
+        /// Event.
+        event: String,
+    },
     /// Share of the replicas that saw an event, with the half-width of its 68 % Wilson interval as error.
     EventFraction {
         /// Run.

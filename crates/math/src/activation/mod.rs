@@ -33,6 +33,8 @@ pub enum Form {
     },
     /// σ(z) = max(z, 0).
     Relu,
+    /// σ(z) = |z|.
+    Abs,
     /// Monomial coefficients, low to high.
     Polynomial(Vec<f64>),
     /// Anything else.
@@ -76,20 +78,6 @@ pub trait Activation: Send + Sync + std::fmt::Debug {
         (self.value(z), self.slope(z))
     }
 
-    /// σ over a list, as long as `out`; override where vectors help.
-    fn values(&self, z: &[f64], out: &mut [f64]) {
-        for (out, z) in out.iter_mut().zip(z) {
-            *out = self.value(*z);
-        }
-    }
-
-    /// σ and σ′ over a list; override where vectors help.
-    fn values_and_slopes(&self, z: &[f64], values: &mut [f64], slopes: &mut [f64]) {
-        for ((value, slope), z) in values.iter_mut().zip(slopes).zip(z) {
-            (*value, *slope) = self.value_and_slope(*z);
-        }
-    }
-
     /// (σ, σ′, σ″) at once; override where it is cheaper.
     fn jet(&self, z: f64) -> (f64, f64, f64) {
         (self.value(z), self.slope(z), self.curvature(z))
@@ -99,6 +87,20 @@ pub trait Activation: Send + Sync + std::fmt::Debug {
     fn jets(&self, z: &[f64], value: &mut [f64], slope: &mut [f64], curvature: &mut [f64]) {
         for (i, &z) in z.iter().enumerate() {
             (value[i], slope[i], curvature[i]) = self.jet(z);
+        }
+    }
+
+    /// σ of every entry, in place: one dynamic call for many units, and a loop that the compiler sees whole.
+    fn values(&self, z: &mut [f64]) {
+        for z in z {
+            *z = self.value(*z);
+        }
+    }
+
+    /// σ of every entry, in place, and σ′ in `slopes`.
+    fn values_and_slopes(&self, z: &mut [f64], slopes: &mut [f64]) {
+        for (z, slope) in z.iter_mut().zip(slopes) {
+            (*z, *slope) = self.value_and_slope(*z);
         }
     }
 

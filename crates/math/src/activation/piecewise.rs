@@ -68,6 +68,9 @@ impl Activation for Abs {
     fn kinks(&self) -> &[Kink] {
         &[Kink { at: 0.0, jump: 2.0 }]
     }
+    fn form(&self) -> Form {
+        Form::Abs
+    }
     fn resolution(&self) -> f64 {
         0.3
     }

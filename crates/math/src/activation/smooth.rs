@@ -34,13 +34,6 @@ impl Activation for Linear {
     }
 }
 
-/// out = scale z.
-fn scaled(scale: f64, z: &[f64], out: &mut [f64]) {
-    for (out, z) in out.iter_mut().zip(z) {
-        *out = scale * z;
-    }
-}
-
 /// σ(z) = erf(scale·z).
 #[derive(Clone, Copy, Debug)]
 pub struct Erf {
@@ -66,16 +59,18 @@ impl Activation for Erf {
     fn curvature(&self, z: f64) -> f64 {
         -2.0 * self.scale * self.scale * z * self.slope(z)
     }
-    fn values(&self, z: &[f64], out: &mut [f64]) {
-        scaled(self.scale, z, out);
-        simd::erf_in_place(&mut out[..z.len()]);
+    fn values(&self, z: &mut [f64]) {
+        z.iter_mut().for_each(|z| *z *= self.scale);
+        simd::erf_in_place(z);
     }
-    fn values_and_slopes(&self, z: &[f64], values: &mut [f64], slopes: &mut [f64]) {
-        self.values(z, values);
-        scaled(self.scale, z, slopes);
-        simd::exp_minus_square_in_place(&mut slopes[..z.len()]);
+    fn values_and_slopes(&self, z: &mut [f64], slopes: &mut [f64]) {
+        z.iter_mut().for_each(|z| *z *= self.scale);
+        let slopes = &mut slopes[..z.len()];
+        slopes.copy_from_slice(z);
+        simd::exp_minus_square_in_place(slopes);
         let height = FRAC_2_SQRT_PI * self.scale;
         slopes.iter_mut().for_each(|s| *s *= height);
+        simd::erf_in_place(z);
     }
     fn form(&self) -> Form {
         Form::Erf { scale: self.scale }

@@ -27,7 +27,7 @@ impl PairAverages {
 
 /// The averages of a(u), b(v) for fields of covariance C; |C₁₂| ≤ √(C₁₁C₂₂), zero variances and |ρ| = 1 included.
 ///
-/// Closed forms if both are erf or both ReLU or one of each; a finite Hermite series if either is a polynomial;
+/// Closed forms if both are erf, both ReLU, both |z|, or erf and ReLU; a finite Hermite series if either is a polynomial;
 /// otherwise two-dimensional quadrature. A Dirac term of a field without variance counts as 0.
 pub fn pair_averages(a: &dyn Activation, b: &dyn Activation, covariance: &[[f64; 2]; 2]) -> PairAverages {
     let c = covariance;
@@ -42,6 +42,7 @@ pub fn pair_averages(a: &dyn Activation, b: &dyn Activation, covariance: &[[f64;
             curvature_value: relu::curvature_value(c),
             value_curvature: relu::curvature_value(&transposed(c)),
         },
+        (Form::Abs, Form::Abs) => abs_pair(c),
         (Form::Erf { scale }, Form::Relu) => erf_relu(scale, c),
         (Form::Relu, Form::Erf { scale }) => erf_relu(scale, &transposed(c)).swapped(),
         _ => quadrature(a, b, c),
@@ -60,6 +61,17 @@ fn erf_pair(s: f64, t: f64, c: &[[f64; 2]; 2]) -> PairAverages {
         slope_slope: s * t * erf::slope_slope(&scaled),
         curvature_value: s * s * erf::curvature_value(&scaled),
         value_curvature: t * t * erf::curvature_value(&transposed(&scaled)),
+    }
+}
+
+/// |z| = z₊ + (−z)₊: four ReLU averages, equal in pairs.
+fn abs_pair(c: &[[f64; 2]; 2]) -> PairAverages {
+    let mirror = [[c[0][0], -c[0][1]], [-c[0][1], c[1][1]]];
+    PairAverages {
+        value_value: 2.0 * (relu::value_value(c) + relu::value_value(&mirror)),
+        slope_slope: 2.0 * (relu::slope_slope(c) - relu::slope_slope(&mirror)),
+        curvature_value: 4.0 * relu::curvature_value(c),
+        value_curvature: 4.0 * relu::curvature_value(&transposed(c)),
     }
 }
 

@@ -4,12 +4,14 @@
 //! descriptions, schema, command line and lists follow.
 
 pub mod committee;
+pub mod low_rank;
 pub mod multi_index;
 pub mod quadratic;
 
 use crate::problem::Problem;
 use crate::quantity::Quantity;
 use crate::rule::LocalRule;
+use crate::start::Start;
 use didact_math::activation::ActivationError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -112,6 +114,11 @@ pub trait Family {
     /// Values of the trained scalars before training.
     fn starting_scalars(&self) -> Vec<f64>;
 
+    /// Where learning starts when a description has no `[start]`; `None`: the default of descriptions.
+    fn start(&self) -> Result<Option<Arc<dyn Start>>, ModelError> {
+        Ok(None)
+    }
+
     /// Whether training, data and start make sense for these parameters.
     fn admits(&self, problem: &Problem) -> Result<(), Refusal> {
         let _ = problem;
@@ -156,6 +163,10 @@ macro_rules! families {
             pub fn starting_scalars(&self) -> Vec<f64> {
                 match self { $(Self::$variant(spec) => spec.starting_scalars(),)+ }
             }
+            /// The family's own start, if it has one.
+            pub fn start(&self) -> Result<Option<Arc<dyn Start>>, ModelError> {
+                match self { $(Self::$variant(spec) => spec.start(),)+ }
+            }
             /// Whether training, data and start make sense for these parameters.
             pub fn admits(&self, problem: &Problem) -> Result<(), Refusal> {
                 match self { $(Self::$variant(spec) => spec.admits(problem),)+ }
@@ -186,6 +197,7 @@ macro_rules! families {
 
 families! {
     Committee(committee::Committee),
+    LowRankPerturbation(low_rank::LowRank),
     MultiIndex(multi_index::MultiIndex),
     QuadraticNetworks(quadratic::QuadraticNetworks),
 }

@@ -183,7 +183,8 @@ fn weighted_sum(activation: &dyn Activation, weights: &[f64], fields: &[f64]) ->
     let mut sum = 0.0;
     for (weights, fields) in weights.chunks(UNITS).zip(fields.chunks(UNITS)) {
         let values = &mut values[..weights.len()];
-        activation.values(&fields[..weights.len()], values);
+        values.copy_from_slice(&fields[..weights.len()]);
+        activation.values(values);
         sum += weights.iter().zip(&*values).map(|(a, value)| a * value).sum::<f64>();
     }
     sum
@@ -219,7 +220,8 @@ impl Student for Hidden {
         let mut values = [0.0; UNITS];
         for (c, (weights, slopes)) in weights.chunks(UNITS).zip(out.rows.chunks_mut(UNITS)).enumerate() {
             let values = &mut values[..weights.len()];
-            self.activation.values_and_slopes(&fields[c * UNITS..][..weights.len()], values, slopes);
+            values.copy_from_slice(&fields[c * UNITS..][..weights.len()]);
+            self.activation.values_and_slopes(values, slopes);
             for ((a, value), slope) in weights.iter().zip(&*values).zip(slopes) {
                 output += a * value;
                 *slope *= a;

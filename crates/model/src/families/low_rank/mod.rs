@@ -1,0 +1,344 @@
+//! Rank-one fine-tuning of a two-layer network, between lazy training and feature learning.
+//!
+//!   teacher f* = A Σ_i λ_i σ(κ(w_i + ξ c_i u)·x),   student f̂ = A Σ_i λ_i σ(κ(w_i + ξ ĉ_i û)·x),   loss = (f* − f̂)².
+//!
+//! W, λ and ξ are known; û is learned on the sphere by one-pass SGD, ĉ is frozen or learned with it. Baselines on the
+//! same footing: lazy students, all rows from scratch, a single index, the first-moment estimator, a refit.
+//! A. K. Dayi and S. Chen, COLT 2025 (arXiv:2411.15385); derivations and errata: spec low-rank-perturbation.
+
+mod baselines;
+pub mod dynamics;
+pub mod lazy;
+pub mod network;
+pub mod noise;
+mod observables;
+pub mod orthonormal;
+mod outer;
+pub mod population;
+mod quantities;
+mod rule;
+mod start;
+mod students;
+pub mod theorem;
+mod units;
+mod validate;
+
+use super::{Family, ModelError, Reference, Refusal};
+use crate::linearised::{Linearised, Origin};
+use crate::problem::Problem;
+use crate::quantity::Quantity;
+use crate::rule::LocalRule;
+use crate::start::Start;
+use baselines::{FirstMoment, LazyRule};
+use didact_math::random::unit_vector;
+use network::{Mode, Network};
+use observables::Kind;
+use rule::SharedLoss;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+pub use start::{Base, NamedBase, NamedStart, StartLaw, rank_of_gram};
+use start::{Lane, LowRankStart, instance_stream};
+use std::sync::Arc;
+use students::{FromScratch, FullRank, Perturbed, RankOne, SecondLayer, SingleIndex};
+
+/// What is trained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StudentKind {
+    /// û of W + ξ ĉ ûᵀ, and ĉ with `train-loading`.
+    #[default]
+    RankOne,
+    /// The same, linearised around û = 0.
+    LazyRankOne,
+    /// All rows of the first layer, linearised around W (NTK).
+    LazyFullRank,
+    /// k free rows that know nothing of W.
+    FromScratch,
+    /// One row that learns A σ(u·x): the limit ξ → ∞.
+    SingleIndex,
+    /// û = Σ x (f* − f_base): no fit, an average.
+    FirstMoment,
+    /// 2k output weights on features of a kept û.
+    SecondLayer,
+}
+
+/// A loading c on the unit sphere of R^k.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Loading {
+    /// By name, drawn from `instance`.
+    Named(NamedLoading),
+    /// As given.
+    Given(Vec<f64>),
+}
+
+impl Default for Loading {
+    fn default() -> Self {
+        Self::Named(NamedLoading::Quantised)
+    }
+}
+
+/// Laws of random loadings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NamedLoading {
+    /// Independent signs ±1/√k.
+    Quantised,
+    /// Uniform on the sphere.
+    Sphere,
+}
+
+/// A: a number, or chosen by a rule. It multiplies the signal by A² and the noise by A⁴, so it only rescales the step.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum OutputScale {
+    /// As given.
+    Given(f64),
+    /// By a rule.
+    Named(NamedScale),
+}
+
+impl Default for OutputScale {
+    fn default() -> Self {
+        Self::Given(1.0)
+    }
+}
+
+/// Rules for A.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NamedScale {
+    /// A = 1/ξ, as in the simulations of the source.
+    InverseStrength,
+    /// A such that the largest useful learning rate of this instance is 1, computed from the signs of c and ĉ as if W were
+    /// orthonormal: the rule of section 8 is then `learning-rate = 0.25` whatever σ, k and ξ.
+    UsefulStep,
+}
+
+/// Rank-one fine-tuning and its baselines.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LowRank {
+    /// What is trained.
+    #[serde(default)]
+    pub student: StudentKind,
+    /// σ.
+    pub activation: String,
+    /// k.
+    pub units: usize,
+    /// ξ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strength: Option<f64>,
+    /// ξ/√k, in place of `strength`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relative_strength: Option<f64>,
+    /// κ.
+    #[serde(default)]
+    pub mode: Mode,
+    /// A.
+    #[serde(default)]
+    pub output_scale: OutputScale,
+    /// λ; ones unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_layer: Option<Vec<f64>>,
+    /// W.
+    #[serde(default)]
+    pub base: Base,
+    /// c.
+    #[serde(default)]
+    pub loading: Loading,
+    /// ĉ, or where it starts.
+    #[serde(default)]
+    pub student_loading: Loading,
+    /// Trains ĉ too; the description then keeps it on the sphere with `training.constraint.scalar-sphere`.
+    #[serde(default)]
+    pub train_loading: bool,
+    /// α = |Π_W u|: the part of u inside the span of W.
+    #[serde(default)]
+    pub inside: f64,
+    /// û at the start: `complement` of W, `uniform`, an overlap, or `{ scaled = m_0 √d_⊥ }`.
+    #[serde(default)]
+    pub start: StartLaw,
+    /// Seed of what is random in the instance: c, ĉ, W and u. Replicas share the instance.
+    #[serde(default)]
+    pub instance: u64,
+}
+
+impl LowRank {
+    /// k units of σ at strength ξ: orthonormal base, quantised loadings, frozen ĉ, normalised mode.
+    pub fn new(activation: &str, units: usize, strength: f64) -> Self {
+        Self {
+            student: StudentKind::RankOne,
+            activation: activation.into(),
+            units,
+            strength: Some(strength),
+            relative_strength: None,
+            mode: Mode::Normalised,
+            output_scale: OutputScale::default(),
+            second_layer: None,
+            base: Base::default(),
+            loading: Loading::default(),
+            student_loading: Loading::default(),
+            train_loading: false,
+            inside: 0.0,
+            start: StartLaw::default(),
+            instance: 0,
+        }
+    }
+
+    /// c and ĉ.
+    pub fn loadings(&self) -> (Vec<f64>, Vec<f64>) {
+        let draw = |loading: &Loading, lane: Lane| match loading {
+            Loading::Given(list) => list.clone(),
+            Loading::Named(NamedLoading::Quantised) => {
+                let mut stream = instance_stream(self.instance, lane);
+                (0..self.units).map(|_| stream.sign() / (self.units as f64).sqrt()).collect()
+            }
+            Loading::Named(NamedLoading::Sphere) => {
+                let mut list = vec![0.0; self.units.max(1)];
+                unit_vector(&mut instance_stream(self.instance, lane), &mut list);
+                list
+            }
+        };
+        (draw(&self.loading, Lane::Loading), draw(&self.student_loading, Lane::StudentLoading))
+    }
+
+    /// ξ; zero when it is not given.
+    fn xi(&self) -> f64 {
+        match (self.strength, self.relative_strength) {
+            (Some(strength), _) => strength,
+            (None, Some(relative)) => relative * (self.units as f64).sqrt(),
+            (None, None) => 0.0,
+        }
+    }
+
+    /// κ √(1 + ξ²/k): length of a perturbed row with quantised c.
+    fn radius(&self) -> f64 {
+        let xi = self.xi();
+        self.mode.scale(self.units.max(1), xi) * (1.0 + xi * xi / self.units.max(1) as f64).sqrt()
+    }
+
+    fn starting_values(&self) -> Vec<f64> {
+        match self.student {
+            StudentKind::SecondLayer => vec![0.0; 2 * self.units],
+            StudentKind::RankOne if self.train_loading => self.loadings().1,
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Family for LowRank {
+    const NAME: &'static str = "low-rank-perturbation";
+    const SUMMARY: &'static str =
+        "rank-one fine-tuning of a two-layer network, with lazy, from-scratch and single-index baselines";
+
+    fn references(&self) -> Vec<Reference> {
+        vec![Reference {
+            key: "DayiChen2025",
+            citation: "A. K. Dayi and S. Chen, Low-rank fine-tuning lies between lazy training and feature learning, COLT, PMLR 291:1415 (2025)",
+            locator: "arXiv:2411.15385",
+        }]
+    }
+
+    fn rule(&self) -> Result<Arc<dyn LocalRule>, ModelError> {
+        let network = validate::network(self)?;
+        let (loading, student_loading) = self.loadings();
+        let teacher = Perturbed { network: network.clone(), loading: loading.clone() };
+        let rank_one = RankOne {
+            network: network.clone(),
+            loading: student_loading.clone(),
+            trained: self.train_loading && self.student == StudentKind::RankOne,
+        };
+        macro_rules! shared {
+            ($student:expr, $teacher:expr, $kind:expr) => {
+                SharedLoss {
+                    student: $student,
+                    teacher: $teacher,
+                    network: network.clone(),
+                    loading,
+                    student_loading,
+                    kind: $kind,
+                }
+            };
+        }
+        Ok(match self.student {
+            StudentKind::RankOne => Arc::new(shared!(rank_one, teacher, Kind::RankOne)),
+            StudentKind::LazyRankOne => {
+                let student = Linearised { student: rank_one, origin: Origin::Zero, scalars: Vec::new() };
+                Arc::new(LazyRule { loss: shared!(student, teacher, Kind::RankOne) })
+            }
+            StudentKind::LazyFullRank => {
+                let inner = FullRank { network: network.clone() };
+                let student = Linearised { student: inner, origin: Origin::Zero, scalars: Vec::new() };
+                Arc::new(LazyRule { loss: shared!(student, teacher, Kind::Other) })
+            }
+            StudentKind::FromScratch => {
+                Arc::new(shared!(FromScratch { network: network.clone() }, teacher, Kind::FromScratch))
+            }
+            StudentKind::SingleIndex => {
+                let one = Network { second_layer: vec![1.0], ..network.clone() };
+                let teacher = SingleIndex { network: one.clone() };
+                Arc::new(shared!(FromScratch { network: one }, teacher, Kind::SingleIndex))
+            }
+            StudentKind::FirstMoment => Arc::new(FirstMoment { teacher }),
+            StudentKind::SecondLayer => {
+                Arc::new(shared!(SecondLayer { network: network.clone() }, teacher, Kind::Other))
+            }
+        })
+    }
+
+    fn starting_scalars(&self) -> Vec<f64> {
+        self.starting_values()
+    }
+
+    fn start(&self) -> Result<Option<Arc<dyn Start>>, ModelError> {
+        validate::network(self)?;
+        Ok(Some(Arc::new(LowRankStart {
+            student: self.student,
+            base: self.base.clone(),
+            loading: self.loadings().0,
+            inside: self.inside,
+            law: self.start.clone(),
+            instance: self.instance,
+            radius: self.radius(),
+            scalars: self.starting_values(),
+        })))
+    }
+
+    fn admits(&self, problem: &Problem) -> Result<(), Refusal> {
+        validate::admits(self, problem)
+    }
+
+    fn quantities() -> &'static [Quantity] {
+        quantities::ALL
+    }
+
+    fn examples() -> Vec<Self> {
+        let mut all: Vec<Self> =
+            ["relu", "He3", "sigmoid", "erf(z/sqrt2)", "abs"].map(|name| Self::new(name, 2, 1.5)).into();
+        let given = |list: &[f64]| Loading::Given(list.to_vec());
+        all.push(Self { train_loading: true, mode: Mode::Raw, ..Self::new("tanh", 2, 1.2) });
+        all.push(Self {
+            train_loading: true,
+            loading: given(&[0.6, -0.8]),
+            student_loading: given(&[0.28, 0.96]),
+            second_layer: Some(vec![1.0, -0.7]),
+            ..Self::new("relu", 2, 1.7)
+        });
+        for student in [
+            StudentKind::FromScratch,
+            StudentKind::SingleIndex,
+            StudentKind::LazyRankOne,
+            StudentKind::LazyFullRank,
+            StudentKind::FirstMoment,
+            StudentKind::SecondLayer,
+        ] {
+            all.push(Self {
+                student,
+                output_scale: OutputScale::Given(0.8),
+                ..Self::new("erf(z/sqrt2)", 2, 1.1)
+            });
+        }
+        all
+    }
+}
