@@ -1,6 +1,6 @@
 //! The workloads that didact shares with other tools, printed one JSON line each, and its own scaling tables.
 //!
-//!     cargo run --release -p didact-bench -- W1 W2          # workloads, one thread
+//!     cargo run --release -p didact-bench -- W1 W2 W3       # workloads, one thread
 //!     cargo run --release -p didact-bench -- cost           # cost per step and per call of the parts
 //!
 //! A line is `{"workload", "peer", "seconds", "work", "result"}`: seconds is the best of 3 after one untimed call, and
@@ -11,6 +11,7 @@
 mod committee;
 mod cost;
 mod harness;
+mod lora;
 mod portable;
 
 fn main() {
@@ -22,6 +23,15 @@ fn main() {
     if wants("W2") {
         committee::direct();
         committee::reduced();
+    }
+    if wants("W3") || wants("W3-reduced") {
+        lora::reduced();
+    }
+    if wants("W3") || wants("W3-direct") {
+        lora::direct();
+    }
+    if wants("cost") || wants("lora") {
+        lora::steps();
     }
     if wants("cost") || wants("steps") {
         cost::reduced_steps();

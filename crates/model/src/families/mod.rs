@@ -4,6 +4,7 @@
 //! descriptions, schema, command line and lists follow.
 
 pub mod committee;
+pub mod lora;
 
 use crate::problem::Problem;
 use crate::quantity::Quantity;
@@ -184,4 +185,6 @@ macro_rules! families {
 
 families! {
     Committee(committee::Committee),
+    LoraSingleIndex(lora::LoraSingleIndex),
+    LoraTwoLayer(lora::LoraTwoLayer),
 }
