@@ -1,6 +1,6 @@
 //! The workloads that didact shares with other tools, printed one JSON line each, and its own scaling tables.
 //!
-//!     cargo run --release -p didact-bench -- W1 W2          # workloads, one thread
+//!     cargo run --release -p didact-bench -- W1 W2 W3       # workloads, one thread
 //!     cargo run --release -p didact-bench -- W4 W5          # on one thread, then on two
 //!     cargo run --release -p didact-bench -- cost           # cost per step and per call of the parts
 //!     cargo run --release -p didact-bench -- spectra        # committees on spectra: against L and width
@@ -14,6 +14,7 @@ mod committee;
 mod cost;
 mod descent;
 mod harness;
+mod lora;
 mod low_rank;
 mod portable;
 mod spectra;
@@ -30,6 +31,15 @@ fn main() {
     if wants("W2") {
         committee::direct();
         committee::reduced();
+    }
+    if wants("W3") || wants("W3-reduced") {
+        lora::reduced();
+    }
+    if wants("W3") || wants("W3-direct") {
+        lora::direct();
+    }
+    if wants("cost") || wants("lora") {
+        lora::steps();
     }
     if wants("W4") {
         [1, 2].into_iter().for_each(descent::full_batch);

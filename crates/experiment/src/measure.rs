@@ -4,6 +4,7 @@ use crate::description::{Extremum, Measure, MeasureKind};
 use crate::points::Point;
 use crate::quantities;
 use crate::results::Results;
+use crate::store::Table;
 use didact_analysis::exponent::{fit_exponent, logarithmic_law};
 use didact_analysis::passage::Passage;
 use didact_analysis::plateau::{Criterion, longest_plateau};
@@ -11,7 +12,7 @@ use didact_analysis::rate::{Window, fit_rate};
 use didact_analysis::statistics::wilson;
 use didact_analysis::survival::kaplan_meier;
 use didact_math::expression::Expression;
-use didact_math::fits::Noise;
+use didact_math::fits::{Noise, straight_line};
 use serde::{Deserialize, Serialize};
 
 /// Probability within one standard deviation of a normal variable: the confidence that makes an interval comparable
@@ -142,6 +143,9 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
                 fit_rate(&times, &values, Noise::Estimated, *reference, window).map_err(|e| e.to_string())?;
             Ok(Estimate { value: fit.rate, error: fit.rate_error })
         }
+        MeasureKind::GrowthRate { run, observable, levels } => {
+            growth_rate(results.table(point, run)?, observable, *levels)
+        }
         MeasureKind::Agreement { theory, simulation, observable, window } => {
             let (times, predicted, _) = results.curve(point, theory, observable, *window)?;
             let (simulated_times, means, errors) = results.curve(point, simulation, observable, *window)?;
@@ -184,6 +188,23 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
         | MeasureKind::ScanExponent { .. }
         | MeasureKind::ScanExtremum { .. } => Err("one number over the whole sweep or scan".into()),
     }
+}
+
+/// Slope of ln |value| against time, from the last time below the first level to the first time above the second.
+fn growth_rate(table: &Table, column: &str, levels: [f64; 2]) -> Found {
+    let runs = table.runs(column).ok_or_else(|| format!("no column `{column}`"))?;
+    let mut rates = didact_math::random::statistics::Moments::default();
+    for run in &runs {
+        let size: Vec<f64> = run.iter().map(|v| v.abs()).collect();
+        let last = size.iter().position(|v| *v > levels[1]).ok_or("a run never passes the upper level")?;
+        let first = size[..last].iter().rposition(|v| *v < levels[0]).map_or(0, |at| at + 1);
+        let logs: Vec<f64> = size[first..last].iter().map(|v| v.ln()).collect();
+        let line =
+            straight_line(&table.times[first..last], &logs, Noise::Estimated).map_err(|e| e.to_string())?;
+        rates.push(line.slope);
+    }
+    let error = if rates.count() > 1 { rates.standard_error() } else { 0.0 };
+    Ok(Estimate { value: rates.mean(), error })
 }
 
 impl Measured {

@@ -183,7 +183,10 @@ fn check_references(d: &Description, jobs: &[Job], source: &Source) -> Result<()
             MeasureKind::ValueAt { run: of, observable, .. }
             | MeasureKind::PlateauHeight { run: of, observable }
             | MeasureKind::Exponent { run: of, observable, .. }
-            | MeasureKind::Rate { run: of, observable, .. } => column(of, observable, "measure.observable")?,
+            | MeasureKind::Rate { run: of, observable, .. }
+            | MeasureKind::GrowthRate { run: of, observable, .. } => {
+                column(of, observable, "measure.observable")?
+            }
             MeasureKind::Agreement { theory, simulation, observable, .. } => {
                 column(theory, observable, "measure.observable")?;
                 column(simulation, observable, "measure.observable")?;

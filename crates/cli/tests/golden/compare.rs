@@ -70,6 +70,12 @@ impl Rule {
                 }
                 Ok(())
             }
+            (Value::Object(a), Value::Object(b)) => {
+                for (key, a) in a {
+                    self.check(a, b.get(key).unwrap_or(&Value::Null), &format!("{path}.{key}"))?;
+                }
+                Ok(())
+            }
             (Value::Number(_), _) => self.number(expected, got, path),
             _ if expected == got => Ok(()),
             _ => Err(format!("{path}: got {got}, expected {expected}")),

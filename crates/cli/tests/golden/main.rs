@@ -26,7 +26,7 @@ type Adapter = fn(kind: &str, inputs: &Inputs) -> Option<Answer>;
 const FAMILIES: [(&str, Adapter, bool); 5] = [
     ("power-law-spectra", power_law_spectra::answer, true),
     ("quadratic-networks", quadratic_networks::answer, true),
-    ("lora-single-index", lora_single_index::answer, false),
+    ("lora-single-index", lora_single_index::answer, true),
     ("low-rank-perturbation", low_rank_perturbation::answer, true),
     ("gd-phase-transitions", gd_phase_transitions::answer, false),
 ];

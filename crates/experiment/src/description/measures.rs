@@ -79,6 +79,15 @@ pub enum MeasureKind {
         /// From, to.
         window: [f64; 2],
     },
+    /// Rate of exponential growth of |value| between two levels, fitted in every replica: mean and standard error.
+    GrowthRate {
+        /// Run.
+        run: String,
+        /// Column.
+        observable: String,
+        /// From above the first level to below the second.
+        levels: [f64; 2],
+    },
     /// Largest |z| between the mean of a simulation and a prediction, over the saved times in a window.
     Agreement {
         /// The prediction.

@@ -4,6 +4,7 @@
 //! descriptions, schema, command line and lists follow.
 
 pub mod committee;
+pub mod lora;
 pub mod low_rank;
 pub mod multi_index;
 pub mod quadratic;
@@ -197,6 +198,8 @@ macro_rules! families {
 
 families! {
     Committee(committee::Committee),
+    LoraSingleIndex(lora::LoraSingleIndex),
+    LoraTwoLayer(lora::LoraTwoLayer),
     LowRankPerturbation(low_rank::LowRank),
     MultiIndex(multi_index::MultiIndex),
     QuadraticNetworks(quadratic::QuadraticNetworks),
