@@ -1,6 +1,7 @@
 //! Scalar non-linearities σ: their derivatives, kinks and Hermite coefficients, and their names.
 
 mod formula;
+mod lists;
 mod names;
 mod piecewise;
 mod polynomial;

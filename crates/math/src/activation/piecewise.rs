@@ -1,6 +1,6 @@
 //! Activations with a kink at the origin: relu and abs.
 
-use super::{Activation, Form, Kink};
+use super::{Activation, Form, Kink, lists};
 use crate::gauss::normal::density;
 
 /// σ(z) = max(z, 0).
@@ -25,6 +25,12 @@ impl Activation for Relu {
     }
     fn curvature(&self, _z: f64) -> f64 {
         0.0
+    }
+    fn values(&self, z: &mut [f64]) {
+        lists::relu(z);
+    }
+    fn values_and_slopes(&self, z: &mut [f64], slopes: &mut [f64]) {
+        lists::relu_and_slope(z, slopes);
     }
     fn kinks(&self) -> &[Kink] {
         &[Kink { at: 0.0, jump: 1.0 }]

@@ -1,6 +1,6 @@
 //! Polynomial activations: given by coefficients, or a Hermite polynomial of any order up to 60.
 
-use super::{Activation, Form};
+use super::{Activation, Form, lists};
 use crate::gauss::hermite;
 
 /// σ(z) = Σ_m c_m z^m.
@@ -66,6 +66,12 @@ impl Activation for Polynomial {
             .fold((0.0, 0.0, 0.0), |(p, d, c), a| (p * z + a, d * z + p, c * z + d));
         (value, slope, 2.0 * half)
     }
+    fn values(&self, z: &mut [f64]) {
+        lists::polynomial(z, &self.coefficients);
+    }
+    fn values_and_slopes(&self, z: &mut [f64], slopes: &mut [f64]) {
+        lists::polynomial_and_slope(z, slopes, &self.coefficients);
+    }
     fn jets(&self, z: &[f64], value: &mut [f64], slope: &mut [f64], curvature: &mut [f64]) {
         let n = z.len();
         let (value, slope, curvature) = (&mut value[..n], &mut slope[..n], &mut curvature[..n]);
@@ -120,6 +126,11 @@ impl HermitePolynomial {
         (0..order).fold((1.0, 0.0), |(he, before), k| (z * he - k as f64 * before, he)).0
     }
 
+    /// σ/He_k: 1, or 1/√k!.
+    fn factor(self) -> f64 {
+        if self.normalised { hermite::factorial_ratio_root(self.order, 0).recip() } else { 1.0 }
+    }
+
     /// σ_k′ = c_k σ_{k−1}: c_k = k for He_k, √k for h_k.
     fn step(self, k: usize) -> f64 {
         if self.normalised { (k as f64).sqrt() } else { k as f64 }
@@ -153,6 +164,12 @@ impl Activation for HermitePolynomial {
     }
     fn curvature(&self, z: f64) -> f64 {
         self.step(self.order) * self.step(self.order.saturating_sub(1)) * self.lower(2, z)
+    }
+    fn values(&self, z: &mut [f64]) {
+        lists::hermite(z, self.order, self.factor());
+    }
+    fn values_and_slopes(&self, z: &mut [f64], slopes: &mut [f64]) {
+        lists::hermite_and_slope(z, slopes, self.order, self.factor());
     }
     fn form(&self) -> Form {
         if self.order <= Self::EXPANDED { Form::Polynomial(self.coefficients()) } else { Form::General }

@@ -2,7 +2,7 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI, FRAC_2_SQRT_PI};
 
-use super::{Activation, Form};
+use super::{Activation, Form, lists};
 use crate::dispatch;
 use crate::expression::sigmoid;
 use crate::gauss::normal::{FRAC_1_SQRT_2PI, cdf, density};
@@ -114,6 +114,12 @@ impl Activation for Sigmoid {
     }
     fn curvature(&self, z: f64) -> f64 {
         self.jet(z).2
+    }
+    fn values(&self, z: &mut [f64]) {
+        lists::sigmoid(z);
+    }
+    fn values_and_slopes(&self, z: &mut [f64], slopes: &mut [f64]) {
+        lists::sigmoid_and_slope(z, slopes);
     }
     fn value_and_slope(&self, z: f64) -> (f64, f64) {
         let up = sigmoid(z);
