@@ -53,7 +53,14 @@ fn run_family(folder: &Path, family: &str, adapter: Adapter, complete: bool) -> 
         let id = case["id"].as_str().unwrap_or("(no id)");
         let kind = case["kind"].as_str().unwrap_or_default();
         let name = kind.strip_prefix(family).and_then(|k| k.strip_prefix('/')).unwrap_or(kind);
-        match adapter(name, &Inputs(&case["inputs"], case)) {
+        // A case that panics fails by itself; the panic has said why.
+        let inputs = Inputs(&case["inputs"], case);
+        let Ok(answer) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| adapter(name, &inputs))) else {
+            failed += 1;
+            println!("  {id} ({kind}): panicked");
+            continue;
+        };
+        match answer {
             Some(answer) => match verdict(case, &answer) {
                 Ok(()) => passed += 1,
                 Err(report) => {
