@@ -40,6 +40,11 @@ fn point(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let count = |keep: fn(f64) -> bool| spectrum.iter().filter(|l| keep(l.0)).map(|l| l.1).sum::<usize>();
     let (negative, zero) = (count(|v| v < 0.0), count(|v| v == 0.0));
     let tangent = point.tangent_directions(dimension).map_err(domain)?;
+    let kind = match negative {
+        0 => "minimum",
+        all if all == point.students * dimension => "maximum",
+        _ => "strict saddle",
+    };
     Ok(vec![
         ("risk", json!(point.risk())),
         ("outside-norm", json!(point.outside_norm())),
@@ -50,7 +55,7 @@ fn point(arguments: &Arguments) -> Result<Answer, QuantityError> {
         ("positive", json!(count(|v| v > 0.0))),
         ("tangent", json!(tangent)),
         ("negative-per-null", json!((zero > 0).then(|| negative as f64 / zero as f64))),
-        ("kind", json!(if negative == 0 { "minimum" } else { "strict saddle" })),
+        ("kind", json!(kind)),
     ])
 }
 

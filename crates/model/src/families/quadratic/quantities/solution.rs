@@ -42,12 +42,14 @@ fn endpoint(arguments: &Arguments) -> Result<Answer, QuantityError> {
     full_rank(&start.rho)?;
     let end = closest_solution(&start.rho);
     let exact = commutator(&start) <= 1e-12 * start.q.max_abs();
-    let note = if exact {
+    let perfect = start.rho.rows() >= start.rho.cols();
+    let note = if !perfect {
+        "fewer students than teachers: no student is perfect, and learning from Q(0) = 1 ends in this minimum of the risk"
+    } else if exact {
         "the polar factor is conserved: learning ends here"
     } else {
         "Q(0) does not commute with rho(0) rho(0)^T: this is the solution closest to the start, but learning ends near it, not in it"
     };
-    let perfect = start.rho.rows() >= start.rho.cols();
     Ok(vec![
         ("rho", json!(end.rho.to_rows())),
         ("Q", json!(end.q.to_rows())),
