@@ -106,7 +106,8 @@ fn the_polar_factor_is_conserved_from_orthonormal_students_only() {
     }
     // Erratum E8: with other students it moves.
     let other = generic(3, 2, 21);
-    let moved = distance(&polar_factor(&later(&other, None, 60.0).rho).factor, &polar_factor(&other.rho).factor);
+    let moved =
+        distance(&polar_factor(&later(&other, None, 60.0).rho).factor, &polar_factor(&other.rho).factor);
     assert!(moved > 0.01, "{moved}");
 }
 
@@ -185,12 +186,17 @@ fn tails_are_power_laws_with_their_prefactors() {
     {
         let time = 1e4;
         let clock = time / rate.unwrap_or(1.0);
-        let options = Options { method: Method::Stiff, relative: 1e-10, absolute: 1e-14, ..Options::default() };
+        let options =
+            Options { method: Method::Stiff, relative: 1e-10, absolute: 1e-14, ..Options::default() };
         let stiff = OrderParameterOde { options, ..engine_of(rate) };
         let start = State::orthonormal(rho.clone());
         let risk = losses(&stiff, &problem(&start, rate), &[clock])[0];
         let predicted = quantity("tail", inputs, "risk");
-        assert!((risk * time * time / predicted - 1.0).abs() < 5e-3, "{rate:?}: {}", risk * time * time / predicted);
+        assert!(
+            (risk * time * time / predicted - 1.0).abs() < 5e-3,
+            "{rate:?}: {}",
+            risk * time * time / predicted
+        );
     }
 }
 

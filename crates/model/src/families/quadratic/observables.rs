@@ -34,10 +34,7 @@ impl Observable for OfState {
     }
 }
 
-fn observable(
-    name: String,
-    value: impl Fn(&State) -> f64 + Send + Sync + 'static,
-) -> Arc<dyn Observable> {
+fn observable(name: String, value: impl Fn(&State) -> f64 + Send + Sync + 'static) -> Arc<dyn Observable> {
     Arc::new(OfState { name, value: Arc::new(value) })
 }
 
@@ -54,9 +51,7 @@ pub(super) fn all(students: usize, teachers: usize, reference: Option<&Mat>) -> 
         }
     }
     for i in 0..teachers {
-        list.push(observable(format!("K[{i}]"), move |state| {
-            symmetric_eigen(&alignment(state)).values[i]
-        }));
+        list.push(observable(format!("K[{i}]"), move |state| symmetric_eigen(&alignment(state)).values[i]));
     }
     for i in 0..students.min(teachers) {
         list.push(observable(format!("s[{i}]"), move |state| polar_factor(&state.rho).singular_values[i]));

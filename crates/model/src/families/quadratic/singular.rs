@@ -164,10 +164,7 @@ mod tests {
                 let mut out = vec![0.0; count + p];
                 didact_math::ode::VectorField::derivative(&mut flow.field(), 0.0, &start, &mut out);
                 let (left, right) = (&flow.left, &flow.right);
-                let full = left
-                    .transpose()
-                    .times(&state.flow_rho().scaled(rate.unwrap_or(1.0)))
-                    .times(right);
+                let full = left.transpose().times(&state.flow_rho().scaled(rate.unwrap_or(1.0))).times(right);
                 let q = match rate {
                     None => state.flow_q(),
                     Some(rate) => state.rate_q(rate, 0.0, None),

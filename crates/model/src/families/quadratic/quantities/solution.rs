@@ -1,8 +1,12 @@
 //! Alignment of the two spaces, the solution that is reached, and how it is approached.
 
-use super::{DIMENSION, OR_FLOW, Q0, RATE, RHO0, STUDENTS, TEACHERS, domain, full_rank, orthonormal, rate, rate_or_flow, required, state, widths};
+use super::{
+    DIMENSION, OR_FLOW, Q0, RATE, RHO0, STUDENTS, TEACHERS, domain, full_rank, orthonormal, rate,
+    rate_or_flow, required, state, widths,
+};
 use crate::families::quadratic::alignment::{
-    alignment, alignment_at, closest_solution, commutator, polar_drift, polar_factor, squared_distance_to_solutions,
+    alignment, alignment_at, closest_solution, commutator, polar_drift, polar_factor,
+    squared_distance_to_solutions,
 };
 use crate::families::quadratic::plateau::Widths;
 use crate::quantity::{Answer, Arguments, Kind, Quantity, QuantityError};
@@ -95,7 +99,9 @@ pub(super) const TAIL: Quantity = Quantity {
     compute: |a| {
         let w = widths(a);
         if w.student <= w.teacher {
-            return domain("a power-law tail needs more students than teachers; for p = p* see `final-rate`, for p < p* the risk ends above 0");
+            return domain(
+                "a power-law tail needs more students than teachers; for p = p* see `final-rate`, for p < p* the risk ends above 0",
+            );
         }
         let (risk, norm, distance) = w.tail();
         let factor = match rate_or_flow(a)? {
