@@ -321,3 +321,17 @@ fn label_noise_and_batches_enter_the_noise_term_alone() {
     assert!(distance(&batched.blocks[0].block(0..3, 0..3), &expected) < 1e-13);
     assert!(symmetric_eigen(&start.noise()).values[0] > 0.0);
 }
+
+#[test]
+fn time_per_unit_is_flow_time_over_width() {
+    let start = generic(4, 2, 61);
+    let mut here = problem(&start, Some(0.1));
+    here.clock = Clock::FlowPerUnit;
+    let per_unit = losses(&engine(Needed::DriftAndNoise), &here, &[0.5, 1.5]);
+    here.clock = Clock::Flow;
+    let flow = losses(&engine(Needed::DriftAndNoise), &here, &[2.0, 6.0]);
+    assert_close(&per_unit, &flow, 1e-10, "loss");
+    // Steps of a simulation at d = 50: s = 0.1/50, so t/p = 1 is 4/s steps.
+    here.clock = Clock::FlowPerUnit;
+    assert!((here.steps_per_clock(50) - 4.0 / 0.002).abs() < 1e-9);
+}
