@@ -332,9 +332,8 @@ fn parse_formula(
 
 /// Whether a text such as `S[*,0]` names an observable of the family such as `S[2,0]`.
 fn names(text: &str, name: &str) -> bool {
-    let pieces = |s: &str| -> Vec<String> {
-        s.split(['[', ',', ']']).map(|piece| piece.trim().to_string()).collect()
-    };
+    let pieces =
+        |s: &str| -> Vec<String> { s.split(['[', ',', ']']).map(|piece| piece.trim().to_string()).collect() };
     let (text, name) = (pieces(text), pieces(name));
     text.len() == name.len() && text.iter().zip(&name).all(|(t, n)| t == n || (t == "*" && !n.is_empty()))
 }

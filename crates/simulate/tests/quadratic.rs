@@ -27,7 +27,14 @@ fn problem(start: &State, dimension: u64, learning_rate: f64) -> Problem {
     }
 }
 
-fn run(engine: &dyn Engine, problem: &Problem, names: &[&str], time: f64, replicas: u32, seed: u64) -> Trajectory {
+fn run(
+    engine: &dyn Engine,
+    problem: &Problem,
+    names: &[&str],
+    time: f64,
+    replicas: u32,
+    seed: u64,
+) -> Trajectory {
     let observables = names.iter().flat_map(|n| observable::parse(n, problem).unwrap()).collect();
     let mut record = Record::new(vec![time], observables);
     (record.replicas, record.seed) = (replicas, seed);
@@ -94,7 +101,11 @@ fn one_step_has_its_exact_mean_and_covariance() {
             names.iter().map(|c| after.runs(c).unwrap().iter().map(|r| r[0]).collect()).collect();
         for i in 0..5 {
             let change: Moments = columns[i].iter().map(|v| v - before[i]).collect();
-            assert!((change.mean() - mean[i]).abs() < 4.5 * change.standard_error(), "{} mean {i}", engine.name());
+            assert!(
+                (change.mean() - mean[i]).abs() < 4.5 * change.standard_error(),
+                "{} mean {i}",
+                engine.name()
+            );
             for j in 0..=i {
                 let product: Moments = columns[i]
                     .iter()
@@ -102,7 +113,11 @@ fn one_step_has_its_exact_mean_and_covariance() {
                     .map(|(a, b)| (a - before[i] - mean[i]) * (b - before[j] - mean[j]))
                     .collect();
                 let difference = product.mean() - covariance[(i, j)];
-                assert!(difference.abs() < 4.5 * product.standard_error(), "{} covariance {i} {j}", engine.name());
+                assert!(
+                    difference.abs() < 4.5 * product.standard_error(),
+                    "{} covariance {i} {j}",
+                    engine.name()
+                );
             }
         }
     }
@@ -122,7 +137,8 @@ fn noise_seeds_the_escape_that_the_equations_never_make() {
     let here = problem(&State { rho: Mat::zeros(2, 2), q: Mat::identity(2).scaled(norm) }, 2000, 0.1);
     let sum = "2000*(R[0,0]^2+R[0,1]^2+R[1,0]^2+R[1,1]^2)";
     let found = run(&Reduced, &here, &[sum], 5.0, 1000, 4).mean(sum).unwrap()[0];
-    let predicted = ask("noise-seeded-escape", json!({"p": 2, "p_star": 2, "eta": 0.1, "alpha": 5}), "overlap");
+    let predicted =
+        ask("noise-seeded-escape", json!({"p": 2, "p_star": 2, "eta": 0.1, "alpha": 5}), "overlap");
     assert!((predicted - 4.05).abs() < 0.01, "{predicted}");
     assert!((found.value - predicted).abs() < 4.0 * found.error, "{} {predicted}", found.value);
 }
@@ -133,7 +149,8 @@ fn a_random_start_is_the_haar_block_and_the_equations_are_the_limit() {
     let mean = |n: u64, seed: u64| {
         let mut here = problem(&start(), n, 0.05);
         let frozen = FrozenRows::Gram(Mat::identity(1));
-        here.start = Arc::new(RandomRows { trained: RowLaw::Orthogonal { radius: 1.0 }, frozen, scalars: vec![] });
+        here.start =
+            Arc::new(RandomRows { trained: RowLaw::Orthogonal { radius: 1.0 }, frozen, scalars: vec![] });
         run(&Reduced, &here, &["R[0,0]^2", "loss"], 0.0, 4000, seed)
     };
     for n in [3, 50] {
@@ -147,7 +164,8 @@ fn blow_ups_are_outcomes_with_their_known_frequency() {
     // Spec, section 12: (p, p*, N, eta, alpha) = (1, 2, 6, 0.05, 8) diverges in 6.3% of runs from random starts.
     let mut here = problem(&State::orthonormal(Mat::zeros(1, 2)), 6, 0.05);
     let frozen = FrozenRows::Gram(Mat::identity(2));
-    here.start = Arc::new(RandomRows { trained: RowLaw::Orthogonal { radius: 1.0 }, frozen, scalars: vec![] });
+    here.start =
+        Arc::new(RandomRows { trained: RowLaw::Orthogonal { radius: 1.0 }, frozen, scalars: vec![] });
     let runs = run(&Reduced, &here, &["loss"], 8.0, 4000, 6);
     let lost = runs.replicas.iter().filter(|r| matches!(r.outcome, Outcome::Diverged { .. })).count();
     let fraction = lost as f64 / 4000.0;

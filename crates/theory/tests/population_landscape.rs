@@ -52,9 +52,11 @@ fn rule(p: usize, teachers: usize) -> std::sync::Arc<dyn LocalRule> {
 fn gradient_and_hessian_are_those_of_the_risk() {
     // Quadratic units in closed form; erf and cubic committees through quadrature of the curvature.
     let committee = |g: &str| Committee::soft(2, 1, g).rule().unwrap();
-    for (name, rule, tolerance) in
-        [("quadratic", rule(2, 1), 1e-9), ("erf", committee("erf(z/sqrt2)"), 1e-7), ("cubic", committee("He3"), 1e-6)]
-    {
+    for (name, rule, tolerance) in [
+        ("quadratic", rule(2, 1), 1e-9),
+        ("erf", committee("erf(z/sqrt2)"), 1e-7),
+        ("cubic", committee("He3"), 1e-6),
+    ] {
         let rows = with_teachers(&random(2, 4, 0.4, 3), 1);
         let risk = |at: &Mat| population::risk(&*rule, at, &[]);
         let (gradient, hessian) = (
@@ -78,7 +80,11 @@ fn gradient_and_hessian_are_those_of_the_risk() {
             for j in 0..8 {
                 let entry = (up.as_slice()[j] - down.as_slice()[j]) / (2.0 * h);
                 let allowed = (tolerance + 1e-7) * (1.0 + entry.abs());
-                assert!((entry - hessian[(i, j)]).abs() < allowed, "{name}: {i} {j}: {entry} {}", hessian[(i, j)]);
+                assert!(
+                    (entry - hessian[(i, j)]).abs() < allowed,
+                    "{name}: {i} {j}: {entry} {}",
+                    hessian[(i, j)]
+                );
             }
         }
         assert!(hessian.asymmetry() < 1e-9);
@@ -89,7 +95,9 @@ fn gradient_and_hessian_are_those_of_the_risk() {
 fn the_spectrum_from_overlaps_is_that_of_the_dense_hessian() {
     for (p, teachers, n) in [(2, 1, 5), (3, 2, 9), (1, 3, 6)] {
         let rows = with_teachers(&random(p, n, 0.5, 7), teachers);
-        let dense = symmetric_eigen(&population::hessian(&*rule(p, teachers), &rows, &[], SIZE_LIMIT).unwrap()).values;
+        let dense =
+            symmetric_eigen(&population::hessian(&*rule(p, teachers), &rows, &[], SIZE_LIMIT).unwrap())
+                .values;
         let levels = population::spectrum(&*rule(p, teachers), &rows.gram(), n, &[]).unwrap();
         let listed: Vec<f64> = levels.iter().flat_map(|l| vec![l.value; l.count]).collect();
         assert_eq!(listed.len(), dense.len());
@@ -110,7 +118,8 @@ fn every_stationary_point_has_its_closed_form_spectrum() {
                 let rule = rule(p, teachers);
                 assert!(population::gradient(&*rule, &rows, &[]).max_abs() < 1e-13);
                 assert!((population::risk(&*rule, &rows, &[]) - point.risk()).abs() < 1e-13);
-                let dense = symmetric_eigen(&population::hessian(&*rule, &rows, &[], SIZE_LIMIT).unwrap()).values;
+                let dense =
+                    symmetric_eigen(&population::hessian(&*rule, &rows, &[], SIZE_LIMIT).unwrap()).values;
                 let closed: Vec<f64> =
                     point.hessian_spectrum(n).unwrap().iter().flat_map(|l| vec![l.0; l.1]).collect();
                 let worst = dense.iter().zip(&closed).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
@@ -131,11 +140,17 @@ fn stationary_points_are_classified_and_their_null_directions_told_apart() {
         (0, 2, PointKind::Minimum),
     ] {
         let point = Stationary { students: p, teachers, outside, inside };
-        let found = classify(&*rule(p, teachers), &with_teachers(&weights(&point, n, 9), teachers), &[], SIZE_LIMIT).unwrap();
+        let found =
+            classify(&*rule(p, teachers), &with_teachers(&weights(&point, n, 9), teachers), &[], SIZE_LIMIT)
+                .unwrap();
         assert_eq!(found.kind, kind, "{point:?}");
         assert_eq!(found.tangent, point.tangent_directions(n).unwrap(), "{point:?}");
         // Only perfect students with surplus rows have flat directions: (N − p*)(p − p*).
-        assert_eq!(found.flat, if inside == teachers { (n - teachers) * (p - teachers) } else { 0 }, "{point:?}");
+        assert_eq!(
+            found.flat,
+            if inside == teachers { (n - teachers) * (p - teachers) } else { 0 },
+            "{point:?}"
+        );
         assert_eq!(found.negative + found.null + found.positive, p * n);
     }
     let somewhere = with_teachers(&random(p, n, 0.5, 2), teachers);
@@ -157,9 +172,12 @@ fn the_second_variation_is_the_hessian() {
     let mut first = over(&d, &w);
     first.add_scaled(1.0, &over(&w, &d));
     let second = over(&d, &d);
-    let expected = first.trace().powi(2) + 2.0 * first.times(&first).trace()
-        + 2.0 * m.trace() * second.trace() + 4.0 * m.times(&second).trace();
-    let hessian = population::hessian(&*rule(p, teachers), &with_teachers(&w, teachers), &[], SIZE_LIMIT).unwrap();
+    let expected = first.trace().powi(2)
+        + 2.0 * first.times(&first).trace()
+        + 2.0 * m.trace() * second.trace()
+        + 4.0 * m.times(&second).trace();
+    let hessian =
+        population::hessian(&*rule(p, teachers), &with_teachers(&w, teachers), &[], SIZE_LIMIT).unwrap();
     let flat = Mat::from_fn(1, p * n, |_, i| d.as_slice()[i]);
     let got = 0.5 * flat.times(&hessian).times(&flat.transpose())[(0, 0)];
     assert!((got - expected).abs() < 1e-11 * (1.0 + expected.abs()), "{got} {expected}");

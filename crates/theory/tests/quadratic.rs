@@ -106,7 +106,8 @@ fn the_polar_factor_is_conserved_from_orthonormal_students_only() {
     }
     // Erratum E8: with other students it moves.
     let other = generic(3, 2, 21);
-    let moved = distance(&polar_factor(&later(&other, None, 60.0).rho).factor, &polar_factor(&other.rho).factor);
+    let moved =
+        distance(&polar_factor(&later(&other, None, 60.0).rho).factor, &polar_factor(&other.rho).factor);
     assert!(moved > 0.01, "{moved}");
 }
 
@@ -185,12 +186,17 @@ fn tails_are_power_laws_with_their_prefactors() {
     {
         let time = 1e4;
         let clock = time / rate.unwrap_or(1.0);
-        let options = Options { method: Method::Stiff, relative: 1e-10, absolute: 1e-14, ..Options::default() };
+        let options =
+            Options { method: Method::Stiff, relative: 1e-10, absolute: 1e-14, ..Options::default() };
         let stiff = OrderParameterOde { options, ..engine_of(rate) };
         let start = State::orthonormal(rho.clone());
         let risk = losses(&stiff, &problem(&start, rate), &[clock])[0];
         let predicted = quantity("tail", inputs, "risk");
-        assert!((risk * time * time / predicted - 1.0).abs() < 5e-3, "{rate:?}: {}", risk * time * time / predicted);
+        assert!(
+            (risk * time * time / predicted - 1.0).abs() < 5e-3,
+            "{rate:?}: {}",
+            risk * time * time / predicted
+        );
     }
 }
 
@@ -314,4 +320,18 @@ fn label_noise_and_batches_enter_the_noise_term_alone() {
     expected.add_scaled(16.0 * eta * eta / 36.0, &start.noise());
     assert!(distance(&batched.blocks[0].block(0..3, 0..3), &expected) < 1e-13);
     assert!(symmetric_eigen(&start.noise()).values[0] > 0.0);
+}
+
+#[test]
+fn time_per_unit_is_flow_time_over_width() {
+    let start = generic(4, 2, 61);
+    let mut here = problem(&start, Some(0.1));
+    here.clock = Clock::FlowPerUnit;
+    let per_unit = losses(&engine(Needed::DriftAndNoise), &here, &[0.5, 1.5]);
+    here.clock = Clock::Flow;
+    let flow = losses(&engine(Needed::DriftAndNoise), &here, &[2.0, 6.0]);
+    assert_close(&per_unit, &flow, 1e-10, "loss");
+    // Steps of a simulation at d = 50: s = 0.1/50, so t/p = 1 is 4/s steps.
+    here.clock = Clock::FlowPerUnit;
+    assert!((here.steps_per_clock(50) - 4.0 / 0.002).abs() < 1e-9);
 }

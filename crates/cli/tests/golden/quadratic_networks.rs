@@ -60,7 +60,8 @@ pub fn answer(kind: &str, inputs: &Inputs) -> Option<Answer> {
             ask("stationary-point", inputs, &["p", "p_star", "N", "r", "s"], &["spectrum"])
         }
         "plateau-hessian-ratio" => {
-            let plateau = merged(inputs, &["p", "p_star", "N"], &[("r", inputs.0["p"].clone()), ("s", json!(0))]);
+            let plateau =
+                merged(inputs, &["p", "p_star", "N"], &[("r", inputs.0["p"].clone()), ("s", json!(0))]);
             entry("stationary-point", &plateau, "negative-per-null")
         }
         "stationary-risk" => ask("stationary-risk", inputs, &["p_star", "r_s"], &["risk"]),
@@ -68,7 +69,9 @@ pub fn answer(kind: &str, inputs: &Inputs) -> Option<Answer> {
         "manifold-dimension" => over_widths("manifold-dimension", inputs, &["N", "p_star"], "dimension"),
         "spherical-rate" => ask("spherical-rate", inputs, WITH_RATE, &["growth"]),
         "half-loss-alpha" => {
-            let at = |eta: &f64| entry("half-loss-time", &merged(inputs, &["rho0"], &[("eta", json!(eta))]), "time");
+            let at = |eta: &f64| {
+                entry("half-loss-time", &merged(inputs, &["rho0"], &[("eta", json!(eta))]), "time")
+            };
             per_number(inputs, "eta", inputs.list("eta").iter().map(at).collect())
         }
         "half-loss-flow-time" => ask("half-loss-time", inputs, &["rho0"], &["time"]),

@@ -174,6 +174,7 @@ impl Mat {
 
 impl Index<(usize, usize)> for Mat {
     type Output = f64;
+    #[inline]
     fn index(&self, (i, j): (usize, usize)) -> &f64 {
         debug_assert!(i < self.rows && j < self.cols);
         &self.data[i * self.cols + j]
@@ -181,6 +182,7 @@ impl Index<(usize, usize)> for Mat {
 }
 
 impl IndexMut<(usize, usize)> for Mat {
+    #[inline]
     fn index_mut(&mut self, (i, j): (usize, usize)) -> &mut f64 {
         debug_assert!(i < self.rows && j < self.cols);
         &mut self.data[i * self.cols + j]
@@ -194,6 +196,7 @@ impl std::fmt::Debug for Mat {
 }
 
 /// The scalar product.
+#[inline]
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }

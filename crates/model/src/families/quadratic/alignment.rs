@@ -84,7 +84,10 @@ pub(super) fn squared_distance_to_solutions(start: &State) -> f64 {
 /// conserve it (erratum E11).
 pub(super) fn polar_drift(rho: &Mat, variance: f64) -> f64 {
     let s = polar_factor(rho).singular_values;
-    let turns: f64 = (0..s.len()).flat_map(|i| (0..i).map(move |j| (i, j))).map(|(i, j)| 4.0 / (s[i] + s[j]).powi(2)).sum();
+    let turns: f64 = (0..s.len())
+        .flat_map(|i| (0..i).map(move |j| (i, j)))
+        .map(|(i, j)| 4.0 / (s[i] + s[j]).powi(2))
+        .sum();
     let surplus = rho.rows().saturating_sub(rho.cols()) as f64;
     (variance * (turns + surplus * s.iter().map(|s| 1.0 / (s * s)).sum::<f64>())).sqrt()
 }

@@ -111,7 +111,8 @@ impl QuadraticNetworks {
             })?;
         if polar_factor(&rho).is_rank_deficient() {
             return Err(invalid(
-                "the reference start has no full rank, so it selects no solution; use independent columns".into(),
+                "the reference start has no full rank, so it selects no solution; use independent columns"
+                    .into(),
             ));
         }
         Ok(rho)

@@ -34,10 +34,7 @@ impl Observable for OfState {
     }
 }
 
-fn observable(
-    name: String,
-    value: impl Fn(&State) -> f64 + Send + Sync + 'static,
-) -> Arc<dyn Observable> {
+fn observable(name: String, value: impl Fn(&State) -> f64 + Send + Sync + 'static) -> Arc<dyn Observable> {
     Arc::new(OfState { name, value: Arc::new(value) })
 }
 
@@ -54,9 +51,7 @@ pub(super) fn all(students: usize, teachers: usize, reference: Option<&Mat>) -> 
         }
     }
     for i in 0..teachers {
-        list.push(observable(format!("K[{i}]"), move |state| {
-            symmetric_eigen(&alignment(state)).values[i]
-        }));
+        list.push(observable(format!("K[{i}]"), move |state| symmetric_eigen(&alignment(state)).values[i]));
     }
     for i in 0..students.min(teachers) {
         list.push(observable(format!("s[{i}]"), move |state| polar_factor(&state.rho).singular_values[i]));
@@ -77,4 +72,56 @@ pub(super) fn all(students: usize, teachers: usize, reference: Option<&Mat>) -> 
 /// ‖a − b‖, the Frobenius norm.
 fn distance(a: &Mat, b: &Mat) -> f64 {
     a.as_slice().iter().zip(b.as_slice()).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::families::Family;
+    use crate::families::quadratic::QuadraticNetworks;
+    use crate::overlaps::Overlaps;
+    use crate::start::Given;
+    use crate::{Clock, Problem, Spectrum, Training, observable};
+
+    #[test]
+    fn observables_of_the_family_are_found_by_name_and_by_star() {
+        let reference = vec![vec![0.3, 0.0], vec![0.0, 0.2], vec![0.1, 0.1]];
+        let spec = QuadraticNetworks { reference: Some(reference), ..QuadraticNetworks::new(3, 2) };
+        let rule = spec.rule().unwrap();
+        let rho = Mat::from_rows(&[vec![0.3, 0.0], vec![0.0, 0.2], vec![0.0, 0.0]]).unwrap();
+        let start = Overlaps::spread(
+            rule.shape(),
+            &Spectrum::isotropic(),
+            (&Mat::identity(3), &rho, &Mat::identity(2)),
+            vec![],
+        )
+        .unwrap();
+        let problem = Problem {
+            rule,
+            spectrum: Spectrum::isotropic(),
+            dimension: None,
+            training: Training::online(0.1),
+            start: Arc::new(Given(start.clone())),
+            clock: Clock::Alpha,
+        };
+        let measure = |text: &str| -> Vec<f64> {
+            let found = observable::parse(text, &problem).unwrap();
+            found.iter().map(|o| o.measure(&Snapshot::new(&start, &problem))).collect()
+        };
+        let close = |got: Vec<f64>, want: &[f64]| {
+            assert!(
+                got.len() == want.len() && got.iter().zip(want).all(|(a, b)| (a - b).abs() < 1e-12),
+                "{got:?}"
+            );
+        };
+        close(measure("S[*,0]"), &[1.0, 0.0, 0.0]);
+        close(measure("S[*,*]"), &[1.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
+        close(measure("K[*]"), &[0.04, 0.09]);
+        close(measure("s[*]"), &[0.3, 0.2]);
+        close(measure("S[0,0] + K[1]"), &[1.09]);
+        // ρ̄ = √(3/2) S: both directions are short of it.
+        close(measure("solution-distance"), &[(1.5_f64.sqrt() - 0.3).hypot(1.5_f64.sqrt() - 0.2)]);
+        assert!(measure("polar-drift")[0] > 0.1 && measure("distance")[0] > 1.0);
+        assert!(observable::parse("S[3,0]", &problem).is_err());
+    }
 }

@@ -53,8 +53,7 @@ impl OneStep {
         }
         let mut weights = [1.0, 0.0, 0.0, 0.0, 0.0];
         for n in 1..=ORDER {
-            weights[n] =
-                (1..=n).map(|k| k as f64 * cumulants[k] * weights[n - k]).sum::<f64>() / n as f64;
+            weights[n] = (1..=n).map(|k| k as f64 * cumulants[k] * weights[n - k]).sum::<f64>() / n as f64;
         }
         let gain = 4.0 * learning_rate / p as f64 / dimension;
         let rho = (0..p).flat_map(|k| (0..teachers).map(move |l| (k, p + l)));
@@ -87,8 +86,7 @@ impl OneStep {
     /// E[Δ], not multiplied by N.
     pub fn mean(&self) -> Vec<f64> {
         let one = |e: &Entry| {
-            e.linear * self.pair(1, e.a, e.b)
-                + (self.dimension + 6.0) * e.quadratic * self.pair(2, e.a, e.b)
+            e.linear * self.pair(1, e.a, e.b) + (self.dimension + 6.0) * e.quadratic * self.pair(2, e.a, e.b)
         };
         self.entries.iter().map(one).collect()
     }

@@ -51,8 +51,7 @@ impl Widths {
         let norm = x * self.plateau_norm();
         let growth = 2.0 * h * (plateau.c - x);
         let feed = norm
-            * ((teacher + 2.0) * (teacher + 4.0) / (teacher * teacher)
-                - 2.0 * x * (teacher + 2.0) / teacher
+            * ((teacher + 2.0) * (teacher + 4.0) / (teacher * teacher) - 2.0 * x * (teacher + 2.0) / teacher
                 + x * x * plateau.k);
         let seed = 8.0 * (learning_rate / p).powi(2) * feed / growth;
         Some(FinitePlateau { norm, growth, feed, seed })
@@ -161,9 +160,15 @@ mod tests {
 
     #[test]
     fn the_plateau_is_stable_beyond_eta_0_where_that_exists() {
-        for (p, teachers, exists) in
-            [(1, 3, true), (2, 5, true), (3, 3, true), (6, 3, true), (1, 1, false), (2, 2, false), (4, 1, false)]
-        {
+        for (p, teachers, exists) in [
+            (1, 3, true),
+            (2, 5, true),
+            (3, 3, true),
+            (6, 3, true),
+            (1, 1, false),
+            (2, 2, false),
+            (4, 1, false),
+        ] {
             let widths = Widths::new(p, teachers);
             assert_eq!(widths.stable_plateau_rate().is_some(), exists, "{p} {teachers}");
             if let Some(rate) = widths.stable_plateau_rate() {

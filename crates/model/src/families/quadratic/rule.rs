@@ -1,13 +1,11 @@
 //! The learning rule of quadratic units and its averages, exact at any covariance of the fields.
 
-use super::{observables, validation};
 use super::state::risk;
+use super::{observables, validation};
 use crate::observable::Observable;
 use crate::overlaps::Overlaps;
 use crate::problem::Problem;
-use crate::rule::{
-    Averages, Batch, CurvatureAverages, Kick, Law, LocalRule, Needed, Sample, Shape,
-};
+use crate::rule::{Averages, Batch, CurvatureAverages, Kick, Law, LocalRule, Needed, Sample, Shape};
 use didact_math::linalg::Mat;
 use std::sync::Arc;
 
@@ -119,8 +117,7 @@ impl LocalRule for QuadraticRule {
         let level = trace * trace + 2.0 * square + law.label_noise * law.label_noise;
         for i in 0..p {
             for j in 0..=i {
-                let twice: f64 =
-                    (0..rows).map(|k| once[i * rows + k] * self.weight(k) * c[(k, j)]).sum();
+                let twice: f64 = (0..rows).map(|k| once[i * rows + k] * self.weight(k) * c[(k, j)]).sum();
                 let value = level * c[(i, j)] + 4.0 * trace * once[i * rows + j] + 8.0 * twice;
                 out.noise[(i, j)] = gain * gain * value;
                 out.noise[(j, i)] = out.noise[(i, j)];

@@ -41,7 +41,10 @@ const RUNAWAY: f64 = 1e3;
 impl SingularFlow {
     /// From ρ(0) and Q(0) = `norm` 1.
     pub fn new(rho: &Mat, norm: f64, learning_rate: Option<f64>) -> Self {
-        let svd = svd(rho);
+        let mut svd = svd(rho);
+        // A direction at the level of rounding is one that is missing: it must not grow into one that is learned.
+        let largest = svd.values.first().copied().unwrap_or(0.0);
+        svd.values.iter_mut().filter(|s| **s < 1e-14 * largest).for_each(|s| *s = 0.0);
         let widths = Widths::new(rho.rows(), rho.cols());
         Self { widths, left: svd.left, right: svd.right, singular: svd.values, norm, learning_rate }
     }
@@ -164,10 +167,7 @@ mod tests {
                 let mut out = vec![0.0; count + p];
                 didact_math::ode::VectorField::derivative(&mut flow.field(), 0.0, &start, &mut out);
                 let (left, right) = (&flow.left, &flow.right);
-                let full = left
-                    .transpose()
-                    .times(&state.flow_rho().scaled(rate.unwrap_or(1.0)))
-                    .times(right);
+                let full = left.transpose().times(&state.flow_rho().scaled(rate.unwrap_or(1.0))).times(right);
                 let q = match rate {
                     None => state.flow_q(),
                     Some(rate) => state.rate_q(rate, 0.0, None),

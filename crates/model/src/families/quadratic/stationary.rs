@@ -35,7 +35,9 @@ pub enum StationaryError {
         teachers: usize,
     },
     /// Outside directions beside a fully learned teacher.
-    #[error("with the whole teacher learned (s = p* = {teachers}) every further direction vanishes; use r = 0")]
+    #[error(
+        "with the whole teacher learned (s = p* = {teachers}) every further direction vanishes; use r = 0"
+    )]
     Surplus {
         /// p*.
         teachers: usize,
@@ -201,7 +203,10 @@ mod tests {
         let plateau = Stationary { students: 4, teachers: 2, outside: 4, inside: 0 };
         let levels = plateau.hessian_spectrum(20).unwrap();
         let expected = [(-1.0, 8), (0.0, 62), (2.0 / 3.0, 9), (2.0, 1)];
-        assert!(levels.iter().zip(expected).all(|(a, b)| (a.0 - b.0).abs() < 1e-14 && a.1 == b.1), "{levels:?}");
+        assert!(
+            levels.iter().zip(expected).all(|(a, b)| (a.0 - b.0).abs() < 1e-14 && a.1 == b.1),
+            "{levels:?}"
+        );
         assert!((plateau.risk() - (1.0 + 1.0 / 3.0)).abs() < 1e-15);
         let solution = Stationary { students: 4, teachers: 2, outside: 0, inside: 2 };
         assert_eq!(solution.tangent_directions(20).unwrap() as u64, manifold_dimension(20, 2, 4).unwrap());

@@ -23,7 +23,12 @@ pub(crate) const POPULATION: &[Quantity] = &[
         summary: "population risk, gradient and Hessian at given weights: kind of point, spectrum, null directions told apart",
         inputs: &[
             MODEL,
-            Input { name: "W", kind: Kind::Rows, default: None, about: "trained rows, each of N numbers of order 1" },
+            Input {
+                name: "W",
+                kind: Kind::Rows,
+                default: None,
+                about: "trained rows, each of N numbers of order 1",
+            },
             Input {
                 name: "frozen",
                 kind: Kind::Rows,
@@ -40,7 +45,12 @@ pub(crate) const POPULATION: &[Quantity] = &[
         inputs: &[
             MODEL,
             Input { name: "Q", kind: Kind::Matrix, default: None, about: "overlaps of the trained rows" },
-            Input { name: "R", kind: Kind::Rows, default: None, about: "overlaps of trained with frozen rows" },
+            Input {
+                name: "R",
+                kind: Kind::Rows,
+                default: None,
+                about: "overlaps of trained with frozen rows",
+            },
             Input {
                 name: "T",
                 kind: Kind::Matrix,

@@ -160,19 +160,19 @@ impl Probe<'_> {
         let mut stream = Stream::at(Address { seed: 0, replica: 0, step: probe, lane: 0 });
         let direction = Mat::from_fn(1, null.rows(), |_, _| stream.normal());
         let norm = dot(direction.as_slice(), direction.as_slice()).sqrt();
-        let mut moved = self.shifted(self.rows, &direction.scaled(STEP * self.length / norm).times(null));
+        let mut moved = shifted(self.rows, &direction.scaled(STEP * self.length / norm).times(null));
         // Newton in the other directions; the residue falls from ε² to ε⁴ to rounding.
         for _ in 0..3 {
             let slope = population::gradient(self.rule, &moved, self.scalars);
             let slope = Mat::from_fn(slope.rows() * slope.cols(), 1, |i, _| slope.as_slice()[i]);
-            let hessian = self.within(&self.hessian(&moved)?, other, other);
+            let hessian = within(&self.hessian(&moved)?, other, other);
             let back = solve(&hessian, &other.times(&slope)).scaled(-1.0);
-            moved = self.shifted(&moved, &back.transpose().times(other));
+            moved = shifted(&moved, &back.transpose().times(other));
         }
         let hessian = self.hessian(&moved)?;
-        let coupling = self.within(&hessian, other, null);
-        let mut complement = self.within(&hessian, null, null);
-        let eliminated = solve(&self.within(&hessian, other, other), &coupling);
+        let coupling = within(&hessian, other, null);
+        let mut complement = within(&hessian, null, null);
+        let eliminated = solve(&within(&hessian, other, other), &coupling);
         complement.add_scaled(-1.0, &coupling.transpose().times(&eliminated));
         Ok(Mat::from_fn(null.rows(), null.rows(), |a, b| 0.5 * (complement[(a, b)] + complement[(b, a)])))
     }
@@ -180,16 +180,16 @@ impl Probe<'_> {
     fn hessian(&self, rows: &Mat) -> Result<Mat, LandscapeError> {
         population::hessian(self.rule, rows, self.scalars, self.limit)
     }
+}
 
-    /// left · H · rightᵀ.
-    fn within(&self, hessian: &Mat, left: &Mat, right: &Mat) -> Mat {
-        left.times(hessian).times(&right.transpose())
-    }
+/// left · H · rightᵀ.
+fn within(hessian: &Mat, left: &Mat, right: &Mat) -> Mat {
+    left.times(hessian).times(&right.transpose())
+}
 
-    /// The weights with a step added to the trained rows.
-    fn shifted(&self, rows: &Mat, step: &Mat) -> Mat {
-        let mut moved = rows.clone();
-        moved.as_mut_slice().iter_mut().zip(step.as_slice()).for_each(|(w, s)| *w += s);
-        moved
-    }
+/// The weights with a step added to the trained rows, which come first.
+fn shifted(rows: &Mat, step: &Mat) -> Mat {
+    let mut moved = rows.clone();
+    moved.as_mut_slice().iter_mut().zip(step.as_slice()).for_each(|(w, s)| *w += s);
+    moved
 }

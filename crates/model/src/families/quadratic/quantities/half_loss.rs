@@ -1,15 +1,24 @@
 //! The singular-value equations: curves and half-loss times.
 
-use super::{EPSILON, OR_FLOW, RHO0, STUDENTS, TEACHERS, domain, epsilon, orthonormal, rate_or_flow, required, widths};
+use super::{
+    EPSILON, OR_FLOW, RHO0, STUDENTS, TEACHERS, domain, epsilon, orthonormal, rate_or_flow, required, widths,
+};
 use crate::families::quadratic::escape::Starts;
 use crate::families::quadratic::singular::{HalfLoss, SingularFlow};
 use crate::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
 use didact_math::ode::OdeError;
 use serde_json::json;
 
-const CAP: Input = Input { name: "cap", kind: Kind::Number, default: Some("100000"), about: "time after which a start counts as not converged" };
-const STARTS: Input = Input { name: "starts", kind: Kind::Count, default: Some("20"), about: "number of random starts" };
-const SEED: Input = Input { name: "seed", kind: Kind::Number, default: Some("0"), about: "seed of the starts" };
+const CAP: Input = Input {
+    name: "cap",
+    kind: Kind::Number,
+    default: Some("100000"),
+    about: "time after which a start counts as not converged",
+};
+const STARTS: Input =
+    Input { name: "starts", kind: Kind::Count, default: Some("20"), about: "number of random starts" };
+const SEED: Input =
+    Input { name: "seed", kind: Kind::Number, default: Some("0"), about: "seed of the starts" };
 
 fn numerical(error: OdeError) -> QuantityError {
     QuantityError::Domain(error.to_string())
@@ -27,9 +36,15 @@ fn time(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let flow = SingularFlow::new(&start.rho, 1.0, rate_or_flow(arguments)?);
     let cap = arguments.number("cap");
     match flow.half_loss(cap).map_err(numerical)? {
-        HalfLoss::Reached(time) => Ok(vec![("time", json!(time)), ("initial-risk", json!(flow.initial_risk()))]),
-        HalfLoss::Diverged(time) => domain(format!("the norms run away at {time:.4}; use a smaller learning rate")),
-        HalfLoss::Later => domain(format!("not before {cap}; raise `cap`, or use a learning rate below those of `learning-rates`")),
+        HalfLoss::Reached(time) => {
+            Ok(vec![("time", json!(time)), ("initial-risk", json!(flow.initial_risk()))])
+        }
+        HalfLoss::Diverged(time) => {
+            domain(format!("the norms run away at {time:.4}; use a smaller learning rate"))
+        }
+        HalfLoss::Later => domain(format!(
+            "not before {cap}; raise `cap`, or use a learning rate below those of `learning-rates`"
+        )),
         HalfLoss::Never(floor) => domain(format!(
             "the risk never falls below {floor:.5}, which is more than half of R(0) = {:.5}: too few students, or dependent overlaps",
             flow.initial_risk()
@@ -70,11 +85,14 @@ pub(super) const OPTIMUM: Quantity = Quantity {
     inputs: &[STUDENTS, TEACHERS, EPSILON, STARTS, SEED, CAP],
     compute: |a| {
         let w = widths(a);
-        let highest = if w.student >= w.teacher { w.solution_rate().min(w.plateau_rate()) } else { w.plateau_rate() };
+        let highest =
+            if w.student >= w.teacher { w.solution_rate().min(w.plateau_rate()) } else { w.plateau_rate() };
         let found = starts(a)?.best_learning_rate(0.05 * highest, highest, a.number("cap"));
         let (eta, alpha) = found.map_err(numerical)?;
         if !alpha.is_finite() {
-            return domain("at no learning rate do all starts reach half of their loss; more students or a larger `cap` are needed");
+            return domain(
+                "at no learning rate do all starts reach half of their loss; more students or a larger `cap` are needed",
+            );
         }
         Ok(vec![("eta", json!(eta)), ("alpha", json!(alpha)), ("eta-per-p", json!(eta / w.student))])
     },
@@ -83,7 +101,11 @@ pub(super) const OPTIMUM: Quantity = Quantity {
 pub(super) const TRAJECTORY: Quantity = Quantity {
     name: "singular-trajectory",
     summary: "risk and singular values of rho from Q(0) = 1 at given times, by p + min(p, p*) equations in place of matrices",
-    inputs: &[RHO0, OR_FLOW, required("times", Kind::Numbers, "increasing times, alpha where eta is given, else t")],
+    inputs: &[
+        RHO0,
+        OR_FLOW,
+        required("times", Kind::Numbers, "increasing times, alpha where eta is given, else t"),
+    ],
     compute: |a| {
         let start = orthonormal(a, "rho0")?;
         let times = a.numbers("times");
@@ -94,6 +116,11 @@ pub(super) const TRAJECTORY: Quantity = Quantity {
         }
         let (values, risks): (Vec<_>, Vec<_>) =
             states.iter().map(|(rho, risk)| (didact_math::linalg::svd(rho).values, *risk)).unzip();
-        Ok(vec![("risk", json!(risks)), ("last-risk", json!(risks.last())), ("singular-values", json!(values)), ("times", json!(times))])
+        Ok(vec![
+            ("risk", json!(risks)),
+            ("last-risk", json!(risks.last())),
+            ("singular-values", json!(values)),
+            ("times", json!(times)),
+        ])
     },
 };

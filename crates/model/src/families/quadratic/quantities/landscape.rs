@@ -35,11 +35,17 @@ fn point(arguments: &Arguments) -> Result<Answer, QuantityError> {
         inside: whole(arguments.number("s"), "s")?,
     };
     let dimension = arguments.count("N");
-    let domain = |e: crate::families::quadratic::stationary::StationaryError| QuantityError::Domain(e.to_string());
+    let domain =
+        |e: crate::families::quadratic::stationary::StationaryError| QuantityError::Domain(e.to_string());
     let spectrum = point.hessian_spectrum(dimension).map_err(domain)?;
     let count = |keep: fn(f64) -> bool| spectrum.iter().filter(|l| keep(l.0)).map(|l| l.1).sum::<usize>();
     let (negative, zero) = (count(|v| v < 0.0), count(|v| v == 0.0));
     let tangent = point.tangent_directions(dimension).map_err(domain)?;
+    let kind = match negative {
+        0 => "minimum",
+        all if all == point.students * dimension => "maximum",
+        _ => "strict saddle",
+    };
     Ok(vec![
         ("risk", json!(point.risk())),
         ("outside-norm", json!(point.outside_norm())),
@@ -50,7 +56,7 @@ fn point(arguments: &Arguments) -> Result<Answer, QuantityError> {
         ("positive", json!(count(|v| v > 0.0))),
         ("tangent", json!(tangent)),
         ("negative-per-null", json!((zero > 0).then(|| negative as f64 / zero as f64))),
-        ("kind", json!(if negative == 0 { "minimum" } else { "strict saddle" })),
+        ("kind", json!(kind)),
     ])
 }
 
@@ -66,7 +72,8 @@ pub(super) const RISKS: Quantity = Quantity {
         let mut risks = Vec::new();
         for row in pairs.to_rows() {
             let (outside, inside) = (whole(row[0], "r")?, whole(row[1], "s")?);
-            let point = Stationary { students: outside + inside, teachers: a.count("p_star"), outside, inside };
+            let point =
+                Stationary { students: outside + inside, teachers: a.count("p_star"), outside, inside };
             point.check(usize::MAX).map_err(|e| QuantityError::Domain(e.to_string()))?;
             risks.push(point.risk());
         }
@@ -92,7 +99,9 @@ pub(super) const MANIFOLD: Quantity = Quantity {
         let (n, teachers, p) = (a.count("N") as u64, a.count("p_star") as u64, a.count("p") as u64);
         match manifold_dimension(n, teachers, p) {
             Some(dimension) => Ok(vec![("dimension", json!(dimension))]),
-            None => domain(format!("{p} students cannot be perfect with {teachers} teachers in N = {n}; use p >= min(p*, N)")),
+            None => domain(format!(
+                "{p} students cannot be perfect with {teachers} teachers in N = {n}; use p >= min(p*, N)"
+            )),
         }
     },
 };

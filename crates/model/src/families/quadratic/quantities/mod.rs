@@ -51,15 +51,24 @@ const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Input 
 const STUDENTS: Input = required("p", Kind::Count, "hidden units of the student");
 const TEACHERS: Input = required("p_star", Kind::Count, "hidden units of the teacher");
 const RATE: Input = required("eta", Kind::Number, "learning rate; the step is eta/N");
-const EPSILON: Input =
-    required("epsilon", Kind::Number, "standard deviation of the overlaps rho_kl at the start; 1/sqrt(N) is a random start");
-const DELTA: Input = required("delta", Kind::Number, "drop of the loss as a fraction of the plateau, in (0, 1)");
+const EPSILON: Input = required(
+    "epsilon",
+    Kind::Number,
+    "standard deviation of the overlaps rho_kl at the start; 1/sqrt(N) is a random start",
+);
+const DELTA: Input =
+    required("delta", Kind::Number, "drop of the loss as a fraction of the plateau, in (0, 1)");
 const DIMENSION: Input = required("N", Kind::Count, "input dimension");
 const RHO: Input = required("rho", Kind::Rows, "overlaps of students with teachers, p rows of p*");
 const RHO0: Input = required("rho0", Kind::Rows, "overlaps at the start, p rows of p*");
 const Q: Input = optional("Q", Kind::Matrix, "overlaps of the students, p x p; identity unless given");
-const Q0: Input = optional("Q0", Kind::Matrix, "overlaps of the students at the start; identity unless given");
-const OR_FLOW: Input = optional("eta", Kind::Number, "learning rate, with times in alpha; gradient flow with times t unless given");
+const Q0: Input =
+    optional("Q0", Kind::Matrix, "overlaps of the students at the start; identity unless given");
+const OR_FLOW: Input = optional(
+    "eta",
+    Kind::Number,
+    "learning rate, with times in alpha; gradient flow with times t unless given",
+);
 
 fn domain<T>(message: impl Into<String>) -> Result<T, QuantityError> {
     Err(QuantityError::Domain(message.into()))
@@ -121,7 +130,10 @@ fn checked(matrix: Mat, students: Option<Mat>, rho: &str, q: &str) -> Result<Sta
         ));
     }
     if students.asymmetry() > 1e-10 * students.max_abs() {
-        return domain(format!("{q} is not symmetric: entries differ from their mirror by up to {:.1e}", students.asymmetry()));
+        return domain(format!(
+            "{q} is not symmetric: entries differ from their mirror by up to {:.1e}",
+            students.asymmetry()
+        ));
     }
     let state = State { rho: matrix, q: students };
     if !is_psd(&state.outside()) {

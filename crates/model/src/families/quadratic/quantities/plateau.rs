@@ -1,6 +1,8 @@
 //! Norm learning, plateau, escape and learning rates.
 
-use super::{DELTA, EPSILON, RATE, STUDENTS, TEACHERS, delta, domain, epsilon, optional, rate, required, widths};
+use super::{
+    DELTA, EPSILON, RATE, STUDENTS, TEACHERS, delta, domain, epsilon, optional, rate, required, widths,
+};
 use crate::families::quadratic::plateau::{Widths, staircase};
 use crate::families::quadratic::rates::FinitePlateau;
 use crate::families::quadratic::stationary::manifold_dimension;
@@ -37,7 +39,12 @@ pub(super) const NORM_LEARNING: Quantity = Quantity {
         STUDENTS,
         TEACHERS,
         TIME,
-        Input { name: "q0", kind: Kind::Number, default: Some("1"), about: "squared norm of every student at the start" },
+        Input {
+            name: "q0",
+            kind: Kind::Number,
+            default: Some("1"),
+            about: "squared norm of every student at the start",
+        },
     ],
     compute: |a| {
         let norm = a.number("q0");
@@ -150,7 +157,11 @@ pub(super) const NOISE_SEEDED: Quantity = Quantity {
         STUDENTS,
         TEACHERS,
         RATE,
-        optional("alpha", Kind::Number, "adds N times the sum of all <rho_kl^2> at this alpha, from rho(0) = 0"),
+        optional(
+            "alpha",
+            Kind::Number,
+            "adds N times the sum of all <rho_kl^2> at this alpha, from rho(0) = 0",
+        ),
     ],
     compute: noise_seeded,
 };

@@ -1,8 +1,12 @@
 //! Alignment of the two spaces, the solution that is reached, and how it is approached.
 
-use super::{DIMENSION, OR_FLOW, Q0, RATE, RHO0, STUDENTS, TEACHERS, domain, full_rank, orthonormal, rate, rate_or_flow, required, state, widths};
+use super::{
+    DIMENSION, OR_FLOW, Q0, RATE, RHO0, STUDENTS, TEACHERS, domain, full_rank, orthonormal, rate,
+    rate_or_flow, required, state, widths,
+};
 use crate::families::quadratic::alignment::{
-    alignment, alignment_at, closest_solution, commutator, polar_drift, polar_factor, squared_distance_to_solutions,
+    alignment, alignment_at, closest_solution, commutator, polar_drift, polar_factor,
+    squared_distance_to_solutions,
 };
 use crate::families::quadratic::plateau::Widths;
 use crate::quantity::{Answer, Arguments, Kind, Quantity, QuantityError};
@@ -42,12 +46,14 @@ fn endpoint(arguments: &Arguments) -> Result<Answer, QuantityError> {
     full_rank(&start.rho)?;
     let end = closest_solution(&start.rho);
     let exact = commutator(&start) <= 1e-12 * start.q.max_abs();
-    let note = if exact {
+    let perfect = start.rho.rows() >= start.rho.cols();
+    let note = if !perfect {
+        "fewer students than teachers: no student is perfect, and learning from Q(0) = 1 ends in this minimum of the risk"
+    } else if exact {
         "the polar factor is conserved: learning ends here"
     } else {
         "Q(0) does not commute with rho(0) rho(0)^T: this is the solution closest to the start, but learning ends near it, not in it"
     };
-    let perfect = start.rho.rows() >= start.rho.cols();
     Ok(vec![
         ("rho", json!(end.rho.to_rows())),
         ("Q", json!(end.q.to_rows())),
@@ -93,7 +99,9 @@ pub(super) const TAIL: Quantity = Quantity {
     compute: |a| {
         let w = widths(a);
         if w.student <= w.teacher {
-            return domain("a power-law tail needs more students than teachers; for p = p* see `final-rate`, for p < p* the risk ends above 0");
+            return domain(
+                "a power-law tail needs more students than teachers; for p = p* see `final-rate`, for p < p* the risk ends above 0",
+            );
         }
         let (risk, norm, distance) = w.tail();
         let factor = match rate_or_flow(a)? {

@@ -20,7 +20,11 @@ pub(super) const RATES: Quantity = Quantity {
         Q,
         super::OR_FLOW,
         optional("label_noise_variance", Kind::Number, "variance of the noise on labels; needs eta"),
-        optional("N", Kind::Count, "input dimension: N times the mean change of one step; infinite unless given"),
+        optional(
+            "N",
+            Kind::Count,
+            "input dimension: N times the mean change of one step; infinite unless given",
+        ),
     ],
     compute: rates,
 };
