@@ -170,7 +170,7 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
 fn growth_rate(table: &Table, column: &str, levels: [f64; 2]) -> Found {
     let runs = table.runs(column).ok_or_else(|| format!("no column `{column}`"))?;
     let mut rates = didact_math::random::statistics::Moments::default();
-    for run in &runs {
+    for run in runs {
         let size: Vec<f64> = run.iter().map(|v| v.abs()).collect();
         let last = size.iter().position(|v| *v > levels[1]).ok_or("a run never passes the upper level")?;
         let first = size[..last].iter().rposition(|v| *v < levels[0]).map_or(0, |at| at + 1);
