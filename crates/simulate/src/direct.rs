@@ -64,6 +64,8 @@ pub struct DirectChain {
     noise: StepNoise,
     /// Several steps that share a pass over the weights, where that is possible.
     block: Option<Block>,
+    /// A batch too large for the cache is drawn, projected and added in slabs.
+    slab: Option<Slab>,
     fields: Vec<f64>,
     labels: Vec<f64>,
     kicks: Vec<f64>,
@@ -89,6 +91,37 @@ struct Block {
     /// C, trained x 4; zero for steps to come.
     kicks: Vec<f64>,
     room: Vec<[Lanes; TOGETHER]>,
+}
+
+/// Inputs that are worked on while they are in the second-level cache.
+const SLAB: usize = 1 << 16;
+
+/// Room for part of a batch, and the sum Σ_j c_ij x_j of all parts. The numbers are those of the whole batch at once, up to
+/// the order of additions.
+struct Slab {
+    /// Samples per slab.
+    samples: usize,
+    inputs: Vec<f64>,
+    fields: Vec<f64>,
+    kicks: Vec<f64>,
+    scalars: Vec<f64>,
+    /// trained x d.
+    moves: Mat,
+}
+
+impl Slab {
+    /// `None` when the whole batch fits.
+    fn new(shape: Shape, batch: usize, d: usize) -> Option<Self> {
+        let samples = (SLAB / d.max(1)).max(TOGETHER) / TOGETHER * TOGETHER;
+        (batch * d > 4 * SLAB && batch > samples).then(|| Self {
+            samples,
+            inputs: vec![0.0; samples * d],
+            fields: vec![0.0; samples * shape.rows()],
+            kicks: vec![0.0; samples * shape.trained],
+            scalars: vec![0.0; shape.scalars],
+            moves: Mat::zeros(shape.trained, d),
+        })
+    }
 }
 
 impl Block {
@@ -157,6 +190,9 @@ impl DirectChain {
         // Constraints act on whole rows at every step.
         let block = (batch == 1 && training.constraint == Constraint::none()).then(|| Block::new(shape));
         let samples = if block.is_some() { TOGETHER } else { batch };
+        let slab = Slab::new(shape, batch, d);
+        // What is drawn in slabs is not drawn ahead.
+        let ahead = if slab.is_some() { 0 } else { samples * d };
         let labels = if training.label_noise > 0.0 { samples } else { 0 };
         Ok(Self {
             rule: problem.rule.clone(),
@@ -172,8 +208,9 @@ impl DirectChain {
             constraint: training.constraint,
             lengths: (0..k).map(|i| gram[(i, i)]).collect(),
             barred: inverse_of_barred(training.constraint.barred(shape.frozen), &gram, k),
-            noise: StepNoise::new(seat, samples * d, labels, Vec::new()),
+            noise: StepNoise::new(seat, ahead, labels, Vec::new()),
             block,
+            slab,
             fields: vec![0.0; p * batch],
             labels: vec![0.0; batch],
             kicks: vec![0.0; k * batch],
@@ -250,8 +287,63 @@ impl DirectChain {
         }
     }
 
+    /// One step on a batch in slabs: all samples see the same weights, so only the sum of their moves is kept.
+    fn slab_step(&mut self, slab: &mut Slab) {
+        self.noise.advance();
+        let mut stream = self.noise.inputs();
+        let (b, d, k) = (self.batch, self.weights.cols(), self.shape.trained);
+        let per_sample = self.step_size / b as f64;
+        if self.label_noise > 0.0 {
+            self.labels.iter_mut().zip(self.noise.labels()).for_each(|(l, z)| *l = self.label_noise * z);
+        }
+        slab.moves.fill(0.0);
+        self.kick.scalars.fill(0.0);
+        for from in (0..b).step_by(slab.samples) {
+            let n = slab.samples.min(b - from);
+            let inputs = &mut slab.inputs[..n * d];
+            stream.fill_normal(inputs);
+            if !self.roots.is_empty() {
+                for x in inputs.chunks_exact_mut(d) {
+                    x.iter_mut().zip(&self.roots).for_each(|(x, r)| *x *= r);
+                }
+            }
+            let (fields, kicks) = (&mut slab.fields[..n * self.shape.rows()], &mut slab.kicks[..n * k]);
+            kernels::project(&self.weights, inputs, n, fields);
+            let noise = &self.labels[from..from + n];
+            let part = Batch { fields, size: n, scalars: &self.scalars, noise };
+            self.rule.kick_batch(&part, kicks, &mut slab.scalars);
+            self.kick.scalars.iter_mut().zip(&slab.scalars).for_each(|(sum, part)| *sum += part);
+            kicks.iter_mut().for_each(|c| *c *= -per_sample);
+            kernels::add_samples(&mut slab.moves, k, kicks, inputs, n);
+            for (row, part) in fields.chunks_exact(n).enumerate() {
+                self.fields[row * b + from..row * b + from + n].copy_from_slice(part);
+            }
+            for (row, part) in kicks.chunks_exact(n).enumerate() {
+                self.kicks[row * b + from..row * b + from + n].copy_from_slice(part);
+            }
+        }
+        self.sound = self.kicks.iter().all(|c| c.abs() < 1e100);
+        for (a, slope) in self.scalars.iter_mut().zip(&self.kick.scalars) {
+            *a -= self.scalar_step / b as f64 * slope;
+        }
+        if self.constraint != Constraint::none() {
+            self.row_operations();
+        }
+        for i in 0..k {
+            kernels::add_scaled(self.weights.row_mut(i), 1.0, slab.moves.row(i));
+        }
+        if self.constraint.sphere.is_some() {
+            self.retract();
+        }
+    }
+
     /// One step by itself.
     fn plain_step(&mut self) {
+        if let Some(mut slab) = self.slab.take() {
+            self.slab_step(&mut slab);
+            self.slab = Some(slab);
+            return;
+        }
         self.draw();
         kernels::project(&self.weights, self.noise.normals(), self.batch, &mut self.fields);
         self.kick(0);
@@ -412,5 +504,58 @@ mod tests {
             assert!(difference.max_abs() < 1e-12, "step {step}: {difference:?}");
         }
         assert!((weights.gram()[(0, 0)] - 0.3).abs() > 0.1, "the rows have moved");
+    }
+
+    /// A batch in slabs is the batch at once: the definition, on the same inputs.
+    #[test]
+    fn slabs_of_a_large_batch_give_the_step_of_the_whole_batch() {
+        let rule: Arc<dyn LocalRule> = Arc::new(Sines);
+        let spectrum = Spectrum::isotropic();
+        let blocks = (&Mat::identity(3).scaled(0.3), &Mat::zeros(3, 2), &Mat::identity(2));
+        let start = Overlaps::spread(rule.shape(), &spectrum, blocks, vec![1.0, 0.5, -0.3]).unwrap();
+        let (d, batch, seat) = (70, 4001, Seat { seed: 5, replica: 1, stage: 0 });
+        let training =
+            Training { label_noise: 0.1, batch, constraint: Constraint::sphere(), ..Training::online(20.0) };
+        let problem = Problem {
+            rule: rule.clone(),
+            spectrum,
+            dimension: Some(d as u64),
+            training,
+            start: Arc::new(Given(start.clone())),
+            clock: Clock::Steps,
+        };
+        let mut chain = DirectChain::new(&problem, &start, seat).unwrap();
+        assert!(chain.slab.is_some(), "the batch is too small for this test");
+        let (mut weights, mut scalars) = (chain.weights.clone(), start.scalars.clone());
+        let mut noise = StepNoise::new(seat, 0, batch, Vec::new());
+        let size = problem.step_size(d as u64) / batch as f64;
+        let (mut kick, mut first) = (Kick::new(rule.shape()), Vec::new());
+        for step in 0..3 {
+            chain.step();
+            noise.advance();
+            let mut inputs = vec![0.0; batch * d];
+            noise.inputs().fill_normal(&mut inputs);
+            assert_ne!(first, inputs[..d], "step {step} has inputs of its own");
+            first = inputs[..d].to_vec();
+            let (old, old_scalars) = (weights.clone(), scalars.clone());
+            for (x, label) in inputs.chunks_exact(d).zip(noise.labels()) {
+                let fields: Vec<f64> = (0..5).map(|i| didact_math::linalg::dot(old.row(i), x)).collect();
+                rule.kick(&Sample { fields: &fields, scalars: &old_scalars, noise: 0.1 * label }, &mut kick);
+                for i in 0..3 {
+                    weights.row_mut(i).iter_mut().zip(x).for_each(|(w, x)| *w -= size * kick.rows[i] * x);
+                    scalars[i] -= size * kick.scalars[i];
+                }
+            }
+            for i in 0..3 {
+                let scale = (0.3 / didact_math::linalg::dot(weights.row(i), weights.row(i))).sqrt();
+                weights.row_mut(i).iter_mut().for_each(|w| *w *= scale);
+            }
+            let mut difference = chain.overlaps().blocks[0].clone();
+            difference.add_scaled(-1.0, &weights.gram());
+            assert!(difference.max_abs() < 1e-12, "step {step}: {difference:?}");
+            for (a, b) in chain.overlaps().scalars.iter().zip(&scalars) {
+                assert!((a - b).abs() < 1e-12, "step {step}: {a} {b}");
+            }
+        }
     }
 }

@@ -99,10 +99,19 @@ impl StepNoise {
         self.norms[b][self.position]
     }
 
+    /// The inputs of this step as a stream, for a batch that is drawn in parts: one address per step.
+    pub fn inputs(&self) -> Stream {
+        self.stream(NORMALS)
+    }
+
     /// A stream for draws of irregular number in this step (Wishart factors).
     pub fn irregular(&self) -> Stream {
+        self.stream(u16::MAX - 1)
+    }
+
+    fn stream(&self, lane: u16) -> Stream {
         let Seat { seed, replica, stage } = self.seat;
         let step = (self.chunk - 1) * self.steps as u64 + self.position as u64;
-        Stream::at(Address { seed, replica, step: step | (u64::from(stage) << 40), lane: u16::MAX - 1 })
+        Stream::at(Address { seed, replica, step: step | (u64::from(stage) << 40), lane })
     }
 }
