@@ -13,8 +13,7 @@ use serde_json::json;
 const STEPS: usize = 200_000;
 
 fn seconds_per_step(spec: &LowRank, dimension: u64) -> f64 {
-    let constraint =
-        Constraint { sphere: Some(Retraction::Tangent), off_first: spec.units, ..Constraint::none() };
+    let constraint = Constraint { sphere: Some(Retraction::Tangent), off_own: true, ..Constraint::none() };
     let problem = Problem {
         rule: spec.rule().expect("a rule"),
         spectrum: Spectrum::isotropic(),

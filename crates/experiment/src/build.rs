@@ -155,7 +155,7 @@ pub fn problem(description: &Description, source: &Source) -> Result<Problem, Di
             ProblemError::Batch => "training.batch",
             ProblemError::LabelNoise(_) => "training.label-noise",
             ProblemError::WeightDecay(_) => "training.constraint.weight-decay",
-            ProblemError::OffFirst { .. } => "training.constraint.off-first",
+            ProblemError::OffOwn => "training.constraint.off-own",
             ProblemError::Dimension { .. } | ProblemError::TooSmall { .. } => "data.dimension",
             ProblemError::Spectrum(_) => "data.spectrum",
             ProblemError::SampleRatio(_) | ProblemError::NoSamples { ratio: Some(_) } => {

@@ -3,6 +3,7 @@
 //! All of them are row operations `W ← M W − s c xᵀ` with a small M, so the overlaps stay closed: a constraint is a
 //! value, not another simulator.
 
+use crate::rule::LocalRule;
 use didact_math::linalg::{Mat, dot, symmetric_eigen};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,8 +28,8 @@ pub struct Constraint {
     pub weight_decay: f64,
     /// Lets rows move only in the orthogonal complement of the frozen rows.
     pub off_frozen: bool,
-    /// The same for the first n frozen rows alone: those of a pre-trained network stand before those of its teacher.
-    pub off_first: usize,
+    /// The same for the student's own frozen rows alone: pre-trained weights, not those of its teacher.
+    pub off_own: bool,
     /// Keeps the vector of trained scalars at the length it starts with.
     pub scalar_sphere: Option<Retraction>,
 }
@@ -45,8 +46,12 @@ impl Constraint {
     }
 
     /// How many of the frozen rows, counted from the first, the trained rows may not move along.
-    pub fn barred(&self, frozen: usize) -> usize {
-        if self.off_frozen { frozen } else { self.off_first.min(frozen) }
+    pub fn barred(&self, rule: &dyn LocalRule) -> usize {
+        match (self.off_frozen, self.off_own) {
+            (true, _) => rule.shape().frozen,
+            (false, true) => rule.own_frozen(),
+            (false, false) => 0,
+        }
     }
 
     /// a ← a − s g, on the sphere of the given squared length if `scalar_sphere` says so.
@@ -100,12 +105,5 @@ mod tests {
         for (got, expected) in free.iter().zip([0.35, -0.95, 0.1]) {
             assert!((got - expected).abs() < 1e-15);
         }
-    }
-
-    #[test]
-    fn barred_rows_are_all_or_the_first() {
-        assert_eq!(Constraint::none().barred(5), 0);
-        assert_eq!(Constraint { off_first: 3, ..Constraint::none() }.barred(5), 3);
-        assert_eq!(Constraint { off_frozen: true, ..Constraint::none() }.barred(5), 5);
     }
 }

@@ -113,14 +113,9 @@ pub enum ProblemError {
     /// γ < 0.
     #[error("the weight decay is {0}; it must be zero or positive")]
     WeightDecay(f64),
-    /// More barred rows than frozen ones.
-    #[error("`off-first` is {given}, but the model has {frozen} frozen rows")]
-    OffFirst {
-        /// Given.
-        given: usize,
-        /// Frozen rows.
-        frozen: usize,
-    },
+    /// No rows to keep off.
+    #[error("`off-own` keeps rows off the student's own frozen rows, but this student has none")]
+    OffOwn,
     /// d needed.
     #[error("`{needs}` needs a finite dimension\n\nhint: set `dimension` in [data]")]
     Dimension {
@@ -190,9 +185,8 @@ impl Problem {
         if !(decay.is_finite() && decay >= 0.0) {
             return Err(ProblemError::WeightDecay(decay));
         }
-        let (given, frozen) = (t.constraint.off_first, self.rule.shape().frozen);
-        if given > frozen {
-            return Err(ProblemError::OffFirst { given, frozen });
+        if t.constraint.off_own && self.rule.own_frozen() == 0 {
+            return Err(ProblemError::OffOwn);
         }
         let rows = self.rule.shape().rows();
         let full_batch = t.samples.is_some();

@@ -253,6 +253,11 @@ pub trait LocalRule: Send + Sync + Debug {
         None
     }
 
+    /// How many of the frozen rows, counted from the first, belong to the student (pre-trained weights).
+    fn own_frozen(&self) -> usize {
+        0
+    }
+
     /// Observables that only this family has, found by their names.
     fn observables(&self) -> Vec<Arc<dyn Observable>> {
         Vec::new()

@@ -207,7 +207,7 @@ impl DirectChain {
             label_noise: training.label_noise,
             constraint: training.constraint,
             lengths: (0..k).map(|i| gram[(i, i)]).collect(),
-            barred: inverse_of_barred(training.constraint.barred(shape.frozen), &gram, k),
+            barred: inverse_of_barred(training.constraint.barred(&*problem.rule), &gram, k),
             noise: StepNoise::new(seat, ahead, labels, Vec::new()),
             block,
             slab,

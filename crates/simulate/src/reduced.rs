@@ -204,10 +204,10 @@ impl ReducedChain {
         let barred = match spaces.as_mut_slice() {
             // In one eigenspace the barred rows span coordinates of their own: those that do not move.
             [space] if batch == 1 => {
-                space.still.bar(&space.frozen, training.constraint.barred(shape.frozen));
+                space.still.bar(&space.frozen, training.constraint.barred(&*problem.rule));
                 None
             }
-            _ => inverse_of_barred(training.constraint.barred(shape.frozen), &plain, k),
+            _ => inverse_of_barred(training.constraint.barred(&*problem.rule), &plain, k),
         };
         let normals: usize = spaces.iter().map(|s| s.coordinates(k)).sum::<usize>() * batch;
         let labels = if training.label_noise > 0.0 { batch } else { 0 };

@@ -31,10 +31,10 @@ fn spec(activation: &str) -> LowRank {
     }
 }
 
-fn problem(spec: &LowRank, off_first: usize, training: Training) -> Problem {
+fn problem(spec: &LowRank, off_own: bool, training: Training) -> Problem {
     let sphere = Some(Retraction::Tangent);
     let scalar_sphere = spec.train_loading.then_some(Retraction::Tangent);
-    let constraint = Constraint { sphere, scalar_sphere, off_first, ..training.constraint };
+    let constraint = Constraint { sphere, scalar_sphere, off_own, ..training.constraint };
     Problem {
         rule: spec.rule().unwrap(),
         spectrum: Spectrum::isotropic(),
@@ -65,26 +65,26 @@ fn assert_same_law(problem: &Problem, names: &[&str], what: &str) {
 fn restricted_and_free_students_have_one_law_in_both_engines() {
     for (name, rate) in [("relu", 0.05), ("He3", 0.002), ("quad", 0.01)] {
         let spec = spec(name);
-        assert_same_law(&problem(&spec, 3, Training::online(rate)), &["m"], name);
+        assert_same_law(&problem(&spec, true, Training::online(rate)), &["m"], name);
     }
     let joint = LowRank { train_loading: true, ..spec("relu") };
     let training = Training { scalar_ratio: 0.7, label_noise: 0.2, ..Training::online(0.05) };
-    assert_same_law(&problem(&joint, 3, training.clone()), &["m", "omega"], "joint, restricted");
+    assert_same_law(&problem(&joint, true, training.clone()), &["m", "omega"], "joint, restricted");
     let inside = LowRank { inside: 0.5, start: StartLaw::Named(NamedStart::Uniform), ..joint };
-    assert_same_law(&problem(&inside, 0, training), &["m", "omega"], "joint, free, u partly in W");
+    assert_same_law(&problem(&inside, false, training), &["m", "omega"], "joint, free, u partly in W");
 }
 
 #[test]
 fn batches_and_baselines_have_one_law_in_both_engines() {
     let batch = Training { batch: 3, ..Training::online(0.1) };
-    assert_same_law(&problem(&spec("relu"), 3, batch), &["m"], "batch of 3");
-    for (student, off_first, names) in [
-        (StudentKind::LazyRankOne, 3, &["m"][..]),
-        (StudentKind::FromScratch, 0, &["matched", "best"]),
-        (StudentKind::SingleIndex, 0, &["m"]),
+    assert_same_law(&problem(&spec("relu"), true, batch), &["m"], "batch of 3");
+    for (student, off_own, names) in [
+        (StudentKind::LazyRankOne, true, &["m"][..]),
+        (StudentKind::FromScratch, false, &["matched", "best"]),
+        (StudentKind::SingleIndex, false, &["m"]),
     ] {
         let spec = LowRank { student, ..spec("relu") };
-        assert_same_law(&problem(&spec, off_first, Training::online(0.05)), names, &format!("{student:?}"));
+        assert_same_law(&problem(&spec, off_own, Training::online(0.05)), names, &format!("{student:?}"));
     }
 }
 
@@ -96,9 +96,9 @@ fn students_without_a_sphere_have_one_law_in_both_engines() {
         (StudentKind::SecondLayer, "scalar[1]"),
     ] {
         let spec = LowRank { student, ..spec("relu") };
-        let mut problem = problem(&spec, 0, Training::online(0.02));
-        let off_first = if student == StudentKind::SecondLayer { 0 } else { 3 };
-        problem.training.constraint = Constraint { off_first, ..Constraint::none() };
+        let mut problem = problem(&spec, false, Training::online(0.02));
+        let off_own = student != StudentKind::SecondLayer;
+        problem.training.constraint = Constraint { off_own, ..Constraint::none() };
         assert_same_law(&problem, &[name], &format!("{student:?}"));
     }
 }
@@ -108,7 +108,7 @@ fn the_reduced_chain_is_the_chain_of_the_overlap() {
     for name in ["relu", "quad"] {
         let spec = spec(name);
         let step = if name == "quad" { 0.01 } else { 0.05 };
-        let mut reduced = values(&Reduced, &problem(&spec, 3, Training::online(step)), "m", 3);
+        let mut reduced = values(&Reduced, &problem(&spec, true, Training::online(step)), "m", 3);
         let mut network = Network::new(
             didact_math::activation::parse(name).unwrap(),
             vec![1.0, -0.5, 0.8],
@@ -148,7 +148,7 @@ fn the_reduced_chain_is_the_chain_of_the_overlap() {
 #[test]
 fn a_billion_dimensions_run_and_results_repeat() {
     let spec = LowRank { start: StartLaw::Scaled { scaled: 1.0 }, ..LowRank::new("relu", 8, 8f64.sqrt()) };
-    let mut problem = problem(&spec, 8, Training::online(1e-10));
+    let mut problem = problem(&spec, true, Training::online(1e-10));
     problem.dimension = Some(1_000_000_000);
     let mut record = Record::new(vec![2000.0], observable::parse("m", &problem).unwrap());
     record.replicas = 2;

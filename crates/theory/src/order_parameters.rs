@@ -303,7 +303,7 @@ pub(crate) struct OverlapFlow<'a> {
 impl<'a> OverlapFlow<'a> {
     pub(crate) fn new(problem: &'a Problem, start: &Overlaps, needed: Needed) -> Self {
         let shape = start.shape();
-        let count = problem.training.constraint.barred(shape.frozen);
+        let count = problem.training.constraint.barred(&*problem.rule);
         let plain = start.moment(&problem.spectrum, 0);
         let barred = didact_model::constraint::inverse_of_barred(count, &plain, shape.trained);
         Self {

@@ -247,12 +247,12 @@ fn alternating(k: usize) -> Vec<f64> {
     (1..=k).map(|i| if i % 2 == 1 { -1.0 } else { 1.0 } / (k as f64).sqrt()).collect()
 }
 
-/// A problem in steps; û off the first `barred` rows, on the sphere.
-fn problem(spec: &LowRank, dimension: u64, step: f64, barred: usize, scalar_ratio: f64) -> Problem {
+/// A problem in steps; û on the sphere, off W if `off_own`.
+fn problem(spec: &LowRank, dimension: u64, step: f64, off_own: bool, scalar_ratio: f64) -> Problem {
     let constraint = Constraint {
         sphere: Some(Retraction::Tangent),
         scalar_sphere: Some(Retraction::Tangent),
-        off_first: barred,
+        off_own,
         ..Constraint::none()
     };
     let training =
@@ -323,16 +323,16 @@ fn chain_moments(inputs: &Inputs) -> Answer {
     let spec = spec(inputs, "c_hat");
     let (steps, rank) = (inputs.count("T"), rank_of_gram(&inputs.matrix("G")).expect("a Gram matrix"));
     let dimension = (inputs.count("d_perp") + rank) as u64;
-    let problem = problem(&spec, dimension, inputs.number("eta"), spec.units, 1.0);
+    let problem = problem(&spec, dimension, inputs.number("eta"), true, 1.0);
     let run = run(&problem, vec![(steps / 2) as f64, steps as f64], &["m"], RUNS, None);
     moments(&run, &[("m", 0), ("m", 1)])
 }
 
 fn joint_training(inputs: &Inputs) -> Answer {
     let spec = LowRank { train_loading: true, ..spec(inputs, "c_hat0") };
-    let barred = if inputs.flag_or("uhat_restricted_to_W_complement", true) { spec.units } else { 0 };
+    let off_own = inputs.flag_or("uhat_restricted_to_W_complement", true);
     let ratio = inputs.number("eta_c") / inputs.number("eta_u");
-    let problem = problem(&spec, inputs.count("d") as u64, inputs.number("eta_u"), barred, ratio);
+    let problem = problem(&spec, inputs.count("d") as u64, inputs.number("eta_u"), off_own, ratio);
     let run = run(&problem, vec![inputs.number("T")], &["m", "omega"], RUNS, None);
     moments(&run, &[("m", 0), ("omega", 0)])
 }
@@ -346,7 +346,7 @@ fn from_scratch(inputs: &Inputs) -> Answer {
         ..LowRank::new(name(inputs), k, 1.0)
     };
     let steps = inputs.count("T");
-    let problem = problem(&spec, inputs.count("d") as u64, inputs.number("eta"), 0, 1.0);
+    let problem = problem(&spec, inputs.count("d") as u64, inputs.number("eta"), false, 1.0);
     let times = vec![0.0, (steps / 2) as f64, steps as f64];
     let run = run(&problem, times, &["matched"], RUNS, None);
     let (values, errors): (Vec<f64>, Vec<f64>) =
@@ -369,7 +369,7 @@ fn first_passage(inputs: &Inputs) -> Answer {
     let (mut values, mut errors) = (Vec::new(), Vec::new());
     for d in inputs.list("d") {
         let outside = d - k as f64;
-        let problem = problem(&spec, d as u64, inputs.number("gamma") / outside, k, 1.0);
+        let problem = problem(&spec, d as u64, inputs.number("gamma") / outside, true, 1.0);
         // Long enough for every run: passages that do not happen would be missing from the mean.
         let run = run(&problem, vec![1e9], &[], 400, Some(inputs.number("threshold")));
         let mut sample = didact_math::random::statistics::Moments::default();

@@ -70,6 +70,9 @@ impl<S: LazyStudent> LocalRule for LazyRule<S> {
     fn kick(&self, sample: &Sample, out: &mut Kick) {
         self.loss.kick(sample, out);
     }
+    fn own_frozen(&self) -> usize {
+        self.loss.own_frozen()
+    }
     fn observables(&self) -> Vec<Arc<dyn Observable>> {
         self.loss.observables()
     }
@@ -145,6 +148,9 @@ impl LocalRule for FirstMoment {
         let square = residual_risk(&*self.teacher.network.activation, law.covariance, &teacher, &base);
         out.noise.fill(square + law.label_noise * law.label_noise);
         out.error = 0.0;
+    }
+    fn own_frozen(&self) -> usize {
+        self.teacher.loading.len()
     }
     fn observables(&self) -> Vec<Arc<dyn Observable>> {
         observables::of(observables::Kind::SingleIndex, &self.teacher.network, &self.teacher.loading, &[])

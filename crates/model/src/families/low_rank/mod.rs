@@ -86,6 +86,9 @@ pub enum NamedLoading {
     Quantised,
     /// Uniform on the sphere.
     Sphere,
+    /// Signs with Σ b = Σ b̂ = Σ b b̂ = √k, the size that these sums have on random draws: instances of different width
+    /// that can be compared. √k must be whole and 0 or 1 modulo 4 (k = 16, 25, 64, 81, 144, …).
+    Typical,
 }
 
 /// A: a number, or chosen by a rule. It multiplies the signal by A² and the noise by A⁴, so it only rescales the step.
@@ -194,6 +197,7 @@ impl LowRank {
                 let mut stream = instance_stream(self.instance, lane);
                 (0..self.units).map(|_| stream.sign() / (self.units as f64).sqrt()).collect()
             }
+            Loading::Named(NamedLoading::Typical) => typical_signs(self.units, lane),
             Loading::Named(NamedLoading::Sphere) => {
                 let mut list = vec![0.0; self.units.max(1)];
                 unit_vector(&mut instance_stream(self.instance, lane), &mut list);
@@ -225,6 +229,21 @@ impl LowRank {
             _ => Vec::new(),
         }
     }
+}
+
+/// n₊₊ = (k + 3√k)/4 pairs (+, +), then (k − √k)/4 each of (+, −), (−, +) and (−, −).
+fn typical_signs(units: usize, lane: Lane) -> Vec<f64> {
+    let root = (units as f64).sqrt();
+    let (both, each) = ((units + 3 * root as usize) / 4, (units - root as usize) / 4);
+    let sign = |i: usize| {
+        let class = if i < both { 0 } else { 1 + (i - both) / each.max(1) };
+        let positive = match lane {
+            Lane::Loading => class <= 1,
+            _ => class % 2 == 0,
+        };
+        if positive { 1.0 } else { -1.0 }
+    };
+    (0..units).map(|i| sign(i) / root).collect()
 }
 
 impl Family for LowRank {
@@ -340,5 +359,47 @@ impl Family for LowRank {
             });
         }
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typical_signs_have_the_sums_of_a_typical_draw() {
+        for k in [16usize, 25, 64, 144] {
+            let spec = LowRank {
+                loading: Loading::Named(NamedLoading::Typical),
+                student_loading: Loading::Named(NamedLoading::Typical),
+                ..LowRank::new("relu", k, 1.0)
+            };
+            let (c, own) = spec.loadings();
+            let root = (k as f64).sqrt();
+            // In units of 1/√k: sums √k, and k c·ĉ = √k.
+            assert!(
+                (c.iter().sum::<f64>() - 1.0).abs() < 1e-12 && (own.iter().sum::<f64>() - 1.0).abs() < 1e-12
+            );
+            let overlap: f64 = c.iter().zip(&own).map(|(a, b)| a * b).sum();
+            assert!((overlap * root - 1.0).abs() < 1e-12, "{k}: {overlap}");
+        }
+        let odd = LowRank { loading: Loading::Named(NamedLoading::Typical), ..LowRank::new("relu", 8, 1.0) };
+        assert!(odd.rule().is_err());
+    }
+
+    #[test]
+    fn with_the_useful_step_as_unit_every_activation_has_largest_step_one() {
+        for name in ["relu", "He3", "sigmoid"] {
+            let scale = OutputScale::Named(NamedScale::UsefulStep);
+            let spec = LowRank { output_scale: scale, instance: 1, ..LowRank::new(name, 8, 1.0) };
+            let network = validate::network(&spec).unwrap();
+            let (c, own) = spec.loadings();
+            let signs = |list: &[f64]| -> Vec<f64> { list.iter().map(|x| x.signum()).collect() };
+            let largest = dynamics::FiniteStep::new(&network, &signs(&c), &signs(&own), 0.0)
+                .unwrap()
+                .largest_step()
+                .unwrap();
+            assert!((largest - 1.0).abs() < 1e-10, "{name}: {largest}");
+        }
     }
 }

@@ -201,6 +201,11 @@ impl<S: Trainee, T: Labels> LocalRule for SharedLoss<S, T> {
         super::units::drift(&*self.network.activation, law.covariance, &teacher, &student, shape, gain, out);
     }
 
+    fn own_frozen(&self) -> usize {
+        // W; a student from scratch knows nothing of it, and a refit has no rows to move.
+        if self.student.shape().trained == 0 { 0 } else { self.student.shape().frozen }
+    }
+
     fn observables(&self) -> Vec<Arc<dyn Observable>> {
         observables::of(self.kind, &self.network, &self.loading, &self.student_loading)
     }

@@ -111,6 +111,16 @@ fn check_strength(spec: &LowRank) -> Result<(), ModelError> {
 
 fn check_loadings(spec: &LowRank) -> Result<(), ModelError> {
     for (name, loading) in [("loading", &spec.loading), ("student-loading", &spec.student_loading)] {
+        let root = (spec.units as f64).sqrt().round() as usize;
+        if *loading == Loading::Named(NamedLoading::Typical) && (root * root != spec.units || root % 4 > 1) {
+            return Err(invalid(
+                name,
+                format!(
+                    "no typical signs for {} units: sqrt k must be whole and 0 or 1 modulo 4 (16, 25, 64, 81, …)",
+                    spec.units
+                ),
+            ));
+        }
         let Loading::Given(list) = loading else { continue };
         if list.len() != spec.units {
             return Err(ModelError::Length { name, given: list.len(), expected: spec.units });
@@ -132,7 +142,7 @@ fn check_base(spec: &LowRank) -> Result<(), ModelError> {
         Base::Named(NamedBase::OrthogonalTeacher) => {
             let quantised = match &spec.loading {
                 Loading::Given(list) => is_quantised(list),
-                Loading::Named(law) => *law == NamedLoading::Quantised,
+                Loading::Named(law) => *law != NamedLoading::Sphere,
             };
             if quantised && (spec.xi() - 1.0).abs() < 1e-9 {
                 return Ok(());
@@ -203,19 +213,20 @@ pub(super) fn admits(spec: &LowRank, problem: &Problem) -> Result<(), Refusal> {
     }
     if constraint.off_frozen && shape.frozen > k {
         let message = "`off-frozen` keeps û off u as well, so nothing could be learned".to_string();
-        return refuse("training.constraint", message, &format!("use off-first = {k}: the rows of W"));
+        return refuse("training.constraint", message, "use off-own = true: the rows of W");
     }
-    let restricted = on_base && constraint.off_first > 0;
-    if restricted && constraint.off_first != k {
-        let message = format!("off-first is {}, but W has {k} rows", constraint.off_first);
-        return refuse("training.constraint.off-first", message, &format!("use off-first = {k}"));
+    let from_zero = matches!(spec.student, StudentKind::LazyFullRank | StudentKind::FirstMoment);
+    if from_zero && constraint.sphere.is_some() {
+        let message = "the rows of this student start at zero: they have no length to keep".to_string();
+        return refuse("training.constraint.sphere", message, "remove `sphere` from [training.constraint]");
     }
+    let restricted = constraint.off_own;
     if restricted && spec.inside > 0.0 {
         let message = format!(
             "û is kept off W, but u is not orthogonal to W (inside = {}): it can never be reached",
             spec.inside
         );
-        return refuse("training.constraint.off-first", message, "remove off-first, or set inside = 0");
+        return refuse("training.constraint.off-own", message, "remove off-own, or set inside = 0");
     }
     let uniform = spec.start == StartLaw::Named(NamedStart::Uniform);
     if restricted && uniform && matches!(spec.student, StudentKind::RankOne | StudentKind::LazyRankOne) {
