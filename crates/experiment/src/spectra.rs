@@ -3,8 +3,8 @@
 use crate::description::{Description, SpectrumSpec};
 use crate::source::{Diagnostic, Source};
 use didact_model::Spectrum;
-use didact_model::spectrum::file::{self, FileError};
 use didact_model::spectrum::SpectrumError;
+use didact_model::spectrum::file::{self, FileError};
 use std::path::{Path, PathBuf};
 
 /// Why a spectrum cannot be built.
