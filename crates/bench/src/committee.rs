@@ -49,15 +49,10 @@ fn problem(dimension: Option<u64>) -> Problem {
 }
 
 /// W1: alpha = 5, 10, …, 1000 at rtol 1e-8, atol 1e-12; the generalisation error is computed after the clock stops.
-pub(crate) fn ode() {
+pub(crate) fn ode(name: &str, method: Method) {
     let problem = problem(None);
-    let options = Options {
-        method: Method::Dop853,
-        relative: 1e-8,
-        absolute: 1e-12,
-        saving: Saving::Dense,
-        ..Options::default()
-    };
+    let options =
+        Options { method, relative: 1e-8, absolute: 1e-12, saving: Saving::Dense, ..Options::default() };
     let engine = OrderParameterOde { options, needed: Needed::DriftAndNoise };
     let names = ["R[*,*]", "Q[*,*]"];
     let observables: Vec<Arc<dyn Observable>> =
@@ -83,7 +78,7 @@ pub(crate) fn ode() {
     let work = json!({"rtol": 1e-8, "atol": 1e-12, "saved": 200, "threads": 1, "report": run.notes[0]});
     report(
         "W1",
-        "didact ode (DOP853)",
+        &format!("didact ode ({name})"),
         times,
         &work,
         json!({"sum": sum, "eps_50": at50, "eps_250": at250}),

@@ -15,11 +15,14 @@ mod harness;
 mod portable;
 mod spectra;
 
+use didact_math::ode::Method;
+
 fn main() {
     let asked: Vec<String> = std::env::args().skip(1).collect();
     let wants = |name: &str| asked.is_empty() || asked.iter().any(|a| a == name || a == "all");
     if wants("W1") {
-        committee::ode();
+        committee::ode("Adams", Method::Adams);
+        committee::ode("DOP853", Method::Dop853);
     }
     if wants("W2") {
         committee::direct();

@@ -39,6 +39,7 @@ pub fn engine(run: &RunSpec, source: &Source) -> Result<Box<dyn Engine>, Diagnos
             }
             let method = match run.method {
                 None | Some(MethodSpec::Explicit) => Method::Dop853,
+                Some(MethodSpec::Multistep) => Method::Adams,
                 Some(MethodSpec::Stiff) => Method::Stiff,
                 Some(MethodSpec::Stabilised) => Method::Stabilised,
             };
@@ -46,7 +47,8 @@ pub fn engine(run: &RunSpec, source: &Source) -> Result<Box<dyn Engine>, Diagnos
                 method,
                 relative,
                 absolute: relative * 1e-3,
-                saving: Saving::Landing,
+                // Steps cut short would spoil the memory of a multistep method.
+                saving: if method == Method::Adams { Saving::Dense } else { Saving::Landing },
                 ..Options::default()
             };
             Ok(Box::new(OrderParameterOde { options, needed }))

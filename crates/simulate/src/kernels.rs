@@ -23,7 +23,7 @@ fn dots<const R: usize>(rows: [&[f64]; R], x: &[f64]) -> [f64; R] {
         for (row, sums) in rows.iter().zip(&mut lanes) {
             let ws: &[f64; LANES] = row[at..at + LANES].try_into().expect("a whole chunk");
             for lane in 0..LANES {
-                sums[lane] += ws[lane] * xs[lane];
+                sums[lane] = ws[lane].mul_add(xs[lane], sums[lane]);
             }
         }
     }
@@ -48,7 +48,7 @@ dispatch! {
     /// y ← y + factor x.
     pub(crate) fn add_scaled(y: &mut [f64], factor: f64, x: &[f64]) {
         for (y, x) in y.iter_mut().zip(x) {
-            *y += factor * x;
+            *y = factor.mul_add(*x, *y);
         }
     }
 }
@@ -79,7 +79,7 @@ fn add_products<const R: usize>(
             let ws: Lanes = row[at..at + 4].try_into().expect("a whole chunk");
             for (x, sums) in xs.iter().zip(sums) {
                 for lane in 0..4 {
-                    sums[lane] += ws[lane] * x[lane];
+                    sums[lane] = ws[lane].mul_add(x[lane], sums[lane]);
                 }
             }
         }
@@ -131,7 +131,7 @@ dispatch! {
     fn add_four(w: &mut [f64], factors: [f64; 4], a: &[f64], b: &[f64], c: &[f64], d: &[f64]) {
         let [fa, fb, fc, fd] = factors;
         for ((((w, a), b), c), d) in w.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-            *w += (fa * a + fb * b) + (fc * c + fd * d);
+            *w = fa.mul_add(*a, fb.mul_add(*b, fc.mul_add(*c, fd.mul_add(*d, *w))));
         }
     }
 }

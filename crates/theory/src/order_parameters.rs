@@ -365,9 +365,9 @@ dispatch! {
                 *o = -decay * x;
             }
             for (a, g) in a.iter().zip(g.chunks_exact(p)) {
-                let factor = lambda * a;
+                let factor = -lambda * a;
                 for (o, x) in out.iter_mut().zip(g) {
-                    *o -= factor * x;
+                    *o = factor.mul_add(*x, *o);
                 }
             }
         }

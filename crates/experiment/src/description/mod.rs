@@ -187,7 +187,7 @@ pub struct RunSpec {
     /// ode: relative tolerance, 1e-9 unless given; the absolute one is a thousandth of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
-    /// ode: `explicit` (order 8), `stiff` or `stabilised`.
+    /// ode: `explicit` (order 8), `multistep`, `stiff` or `stabilised`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<MethodSpec>,
     /// Run only under `--full`.
@@ -201,6 +201,8 @@ pub struct RunSpec {
 pub enum MethodSpec {
     /// Dormand-Prince 8(5,3).
     Explicit,
+    /// Adams of variable order: the fewest evaluations of a smooth flow over a long time.
+    Multistep,
     /// Rosenbrock, with a dense Jacobian.
     Stiff,
     /// Runge-Kutta-Chebyshev, for many mildly stiff equations.

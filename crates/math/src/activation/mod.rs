@@ -76,6 +76,20 @@ pub trait Activation: Send + Sync + std::fmt::Debug {
         (self.value(z), self.slope(z))
     }
 
+    /// σ over a list, as long as `out`; override where vectors help.
+    fn values(&self, z: &[f64], out: &mut [f64]) {
+        for (out, z) in out.iter_mut().zip(z) {
+            *out = self.value(*z);
+        }
+    }
+
+    /// σ and σ′ over a list; override where vectors help.
+    fn values_and_slopes(&self, z: &[f64], values: &mut [f64], slopes: &mut [f64]) {
+        for ((value, slope), z) in values.iter_mut().zip(slopes).zip(z) {
+            (*value, *slope) = self.value_and_slope(*z);
+        }
+    }
+
     /// (σ, σ′, σ″) at once; override where it is cheaper.
     fn jet(&self, z: f64) -> (f64, f64, f64) {
         (self.value(z), self.slope(z), self.curvature(z))

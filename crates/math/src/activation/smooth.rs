@@ -5,6 +5,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI, FRAC_2_SQRT_PI};
 use super::{Activation, Form};
 use crate::expression::sigmoid;
 use crate::gauss::normal::{cdf, density};
+use crate::simd;
 
 /// σ(z) = z.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +29,13 @@ impl Activation for Linear {
     }
     fn hermite(&self, k: usize, variance: f64) -> f64 {
         if k == 1 { variance.sqrt() } else { 0.0 }
+    }
+}
+
+/// out = scale z.
+fn scaled(scale: f64, z: &[f64], out: &mut [f64]) {
+    for (out, z) in out.iter_mut().zip(z) {
+        *out = scale * z;
     }
 }
 
@@ -55,6 +63,17 @@ impl Activation for Erf {
     }
     fn curvature(&self, z: f64) -> f64 {
         -2.0 * self.scale * self.scale * z * self.slope(z)
+    }
+    fn values(&self, z: &[f64], out: &mut [f64]) {
+        scaled(self.scale, z, out);
+        simd::erf_in_place(&mut out[..z.len()]);
+    }
+    fn values_and_slopes(&self, z: &[f64], values: &mut [f64], slopes: &mut [f64]) {
+        self.values(z, values);
+        scaled(self.scale, z, slopes);
+        simd::exp_minus_square_in_place(&mut slopes[..z.len()]);
+        let height = FRAC_2_SQRT_PI * self.scale;
+        slopes.iter_mut().for_each(|s| *s *= height);
     }
     fn form(&self) -> Form {
         Form::Erf { scale: self.scale }

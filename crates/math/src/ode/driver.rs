@@ -100,7 +100,8 @@ impl Run<'_> {
             last_error = self.stepper.attempt(&mut self.field, self.time, step, tolerance);
             if last_error > 1.0 {
                 self.solution.report.rejected += 1;
-                wanted = length * controller.rejected(last_error);
+                let own = self.stepper.own_factor(last_error);
+                wanted = length * own.unwrap_or_else(|| controller.rejected(last_error));
                 continue;
             }
             self.solution.report.steps += 1;
@@ -111,10 +112,11 @@ impl Run<'_> {
             if let Some(stop) = self.look_inside(&mut lookout, step, arrival) {
                 return stop;
             }
+            let own = self.stepper.own_factor(last_error);
+            let lengthened = length * own.unwrap_or_else(|| controller.accepted(last_error));
             self.stepper.advance();
             lookout.advance();
             self.time = arrival;
-            let lengthened = length * controller.accepted(last_error);
             // A step cut short to land says nothing against the length that was wanted.
             wanted = if lands { lengthened.max(wanted) } else { lengthened };
             if watch(self.time).is_break() {

@@ -1,7 +1,7 @@
 //! Initial-value problems  y' = f(t, y)  for ordinary differential equations.
 //!
-//! One call, [`solve`], for four methods: explicit Runge-Kutta pairs of order 5 and 8, a Rosenbrock method for
-//! stiff problems, and a stabilised explicit method for large, mildly stiff ones. Every method controls its error,
+//! One call, [`solve`], for five methods: explicit Runge-Kutta pairs of order 5 and 8, Adams methods of variable order,
+//! a Rosenbrock method for stiff problems, and a stabilised explicit method for large, mildly stiff ones. Every method controls its error,
 //! interpolates between its steps, and locates events. There is no step limit unless one is asked for: a long
 //! plateau is not a failure.
 //!
@@ -21,6 +21,7 @@
 //! # Ok::<(), didact_math::ode::OdeError>(())
 //! ```
 
+mod adams;
 mod control;
 mod dop853;
 mod dop853_tableau;
@@ -59,6 +60,9 @@ pub enum Method {
     /// Dormand & Prince 8(5,3): the default; the fewest evaluations of smooth fields at tolerances below ~1e-6.
     #[default]
     Dop853,
+    /// Adams, order 1 to 13: two evaluations per step, for smooth fields over long times at tight tolerances. Save with
+    /// [`Saving::Dense`]: landing on many times disturbs its steps.
+    Adams,
     /// Rodas5P, a Rosenbrock method of order 5: for stiff fields. Factorises a dense n × n matrix per step.
     Stiff,
     /// Runge-Kutta-Chebyshev of order 2: for mildly stiff fields with real negative spectrum in dimensions where
@@ -217,6 +221,7 @@ pub fn solve_watched(
     let mut stepper: Box<dyn stages::Stepper> = match request.options.method {
         Method::Dopri5 => Box::new(dopri5::Dopri5::new(n)),
         Method::Dop853 => Box::new(dop853::Dop853::new(n)),
+        Method::Adams => Box::new(adams::Adams::new(n)),
         Method::Stiff => Box::new(rodas5p::Rodas5P::new(n)),
         Method::Stabilised => Box::new(stabilised::Chebyshev::new(n)),
     };

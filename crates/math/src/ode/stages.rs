@@ -3,7 +3,7 @@
 use super::control::{Law, Tolerance};
 use super::field::Counted;
 
-/// A one-step method. It owns the current point (t, y) and the stages of the step from it that is being tried.
+/// A method. It owns the current point (t, y) and the stages of the step from it that is being tried.
 pub(super) trait Stepper {
     /// Start at (time, state) and evaluate the slope there; `false` if that is not finite.
     fn begin(&mut self, field: &mut Counted<'_>, time: f64, state: &[f64]) -> bool;
@@ -35,6 +35,12 @@ pub(super) trait Stepper {
 
     /// Make the candidate the current point.
     fn advance(&mut self);
+
+    /// Factor for the next step, or the next attempt, by the method's own judgement of the step that was tried; `None`
+    /// leaves it to the controller. Called once per attempt, before `advance`.
+    fn own_factor(&mut self, _error: f64) -> Option<f64> {
+        None
+    }
 
     /// The constants of its step control.
     fn law(&self) -> Law;

@@ -10,7 +10,8 @@ use super::{
     solve_watched,
 };
 
-const METHODS: [Method; 4] = [Method::Dopri5, Method::Dop853, Method::Stiff, Method::Stabilised];
+const METHODS: [Method; 5] =
+    [Method::Dopri5, Method::Dop853, Method::Adams, Method::Stiff, Method::Stabilised];
 
 fn with(method: Method, tolerance: f64) -> Options {
     Options { method, relative: tolerance, absolute: tolerance, ..Options::default() }
@@ -103,7 +104,7 @@ fn events_that_do_not_stop_are_all_found_in_order() {
         Event::new("sin", |_t, y: &[f64]| y[1]),
         Event::new("clock", |t, _y: &[f64]| t - 3.0),
     ];
-    for method in [Method::Dopri5, Method::Dop853, Method::Stiff] {
+    for method in [Method::Dopri5, Method::Dop853, Method::Adams, Method::Stiff] {
         let options = with(method, 1e-9);
         let solution =
             solve(&mut oscillator(), 0.0, &[1.0, 0.0], end, &[], &events, &options).expect("valid");
@@ -302,7 +303,7 @@ proptest! {
     #[test]
     fn going_back_returns_to_the_start(angle in 0.0..6.0f64, span in 0.1..20.0f64, start in -5.0..5.0f64) {
         let state = [angle.cos(), angle.sin()];
-        for method in [Method::Dopri5, Method::Dop853, Method::Stiff] {
+        for method in [Method::Dopri5, Method::Dop853, Method::Adams, Method::Stiff] {
             let options = with(method, 1e-9);
             let there =
                 solve(&mut oscillator(), start, &state, start + span, &[], &[], &options).expect("valid");

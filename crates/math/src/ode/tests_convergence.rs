@@ -68,6 +68,8 @@ fn the_error_follows_the_tolerance() {
     for (method, tightest, allowance, power) in [
         (Method::Dopri5, 1e-10, 30.0, 1.0),
         (Method::Dop853, 1e-12, 30.0, 1.0),
+        // Local errors near half the tolerance add up over some hundred steps.
+        (Method::Adams, 1e-12, 100.0, 1.0),
         (Method::Stiff, 1e-9, 30.0, 1.0),
         (Method::Stabilised, 1e-6, 10.0, 2.0 / 3.0),
     ] {
@@ -90,7 +92,7 @@ fn the_error_follows_the_tolerance() {
 #[test]
 fn the_arenstorf_orbit_closes() {
     let (mut field, start, period) = arenstorf();
-    for (method, most) in [(Method::Dopri5, 4000), (Method::Dop853, 1000)] {
+    for (method, most) in [(Method::Dopri5, 4000), (Method::Dop853, 1000), (Method::Adams, 400)] {
         let options = Options { method, relative: 1e-11, absolute: 1e-11, ..Options::default() };
         let solution = solve(&mut field, 0.0, &start, period, &[], &[], &options).expect("valid");
         let gap = (0..4).fold(0.0_f64, |m, i| m.max((solution.last_state[i] - start[i]).abs()));

@@ -24,7 +24,7 @@ macro_rules! polynomial {
         polynomial!(@pair z; []; $($c,)+)
     }};
     (@pair $z:ident; [$($done:expr,)*]; $a:expr, $b:expr, $($rest:expr,)*) => {
-        polynomial!(@pair $z; [$($done,)* $a + $z * $b,]; $($rest,)*)
+        polynomial!(@pair $z; [$($done,)* f64::mul_add($z, $b, $a),]; $($rest,)*)
     };
     (@pair $z:ident; [$($done:expr,)*]; $($last:expr,)?) => {
         polynomial!($z * $z; $($done,)* $($last,)?)

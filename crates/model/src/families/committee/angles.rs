@@ -98,7 +98,8 @@ fn arguments(c: &[f64], fields: &[Field], out: &mut [Lanes]) {
         for (out, (x, [f, s, q, _, _])) in here.iter_mut().zip(row.iter().zip(fields)) {
             let mut ratio = [0.0; LANES];
             for lane in 0..LANES {
-                ratio[lane] = (x - alpha[lane] * f[lane] - beta[lane] * s[lane]) * (r[lane] * q[lane]);
+                let rest = (-beta[lane]).mul_add(s[lane], (-alpha[lane]).mul_add(f[lane], *x));
+                ratio[lane] = rest * (r[lane] * q[lane]);
             }
             *out = ratio;
         }
@@ -117,7 +118,7 @@ fn weighted(residual: &[f64], angles: &[Lanes]) -> Lanes {
         let mut part = [0.0; LANES];
         for (w, angle) in residual.iter().zip(&row[..k]) {
             for lane in 0..LANES {
-                part[lane] += w * angle[lane];
+                part[lane] = w.mul_add(angle[lane], part[lane]);
             }
         }
         for lane in 0..LANES {

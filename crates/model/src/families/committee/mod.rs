@@ -174,6 +174,21 @@ impl Family for Committee {
     }
 }
 
+/// Units whose activations are computed together.
+const UNITS: usize = 8;
+
+/// Σ_i a_i σ(h_i).
+fn weighted_sum(activation: &dyn Activation, weights: &[f64], fields: &[f64]) -> f64 {
+    let mut values = [0.0; UNITS];
+    let mut sum = 0.0;
+    for (weights, fields) in weights.chunks(UNITS).zip(fields.chunks(UNITS)) {
+        let values = &mut values[..weights.len()];
+        activation.values(&fields[..weights.len()], values);
+        sum += weights.iter().zip(&*values).map(|(a, value)| a * value).sum::<f64>();
+    }
+    sum
+}
+
 /// The student's hidden layer; output weights are fixed, or trained as scalars that start there.
 #[derive(Debug, Clone)]
 struct Hidden {
@@ -195,18 +210,22 @@ impl Student for Hidden {
     }
 
     fn output(&self, fields: &[f64], scalars: &[f64]) -> f64 {
-        let unit = |(a, h): (&f64, &f64)| a * self.activation.value(*h);
-        self.output_weights(scalars).iter().zip(fields).map(unit).sum()
+        weighted_sum(self.activation.as_ref(), self.output_weights(scalars), fields)
     }
 
     fn gradient(&self, fields: &[f64], scalars: &[f64], out: &mut Kick) -> f64 {
+        let weights = self.output_weights(scalars);
         let mut output = 0.0;
-        for (i, &a) in self.output_weights(scalars).iter().enumerate() {
-            let (value, slope) = self.activation.value_and_slope(fields[i]);
-            output += a * value;
-            out.rows[i] = a * slope;
+        let mut values = [0.0; UNITS];
+        for (c, (weights, slopes)) in weights.chunks(UNITS).zip(out.rows.chunks_mut(UNITS)).enumerate() {
+            let values = &mut values[..weights.len()];
+            self.activation.values_and_slopes(&fields[c * UNITS..][..weights.len()], values, slopes);
+            for ((a, value), slope) in weights.iter().zip(&*values).zip(slopes) {
+                output += a * value;
+                *slope *= a;
+            }
             if self.trained {
-                out.scalars[i] = value;
+                out.scalars[c * UNITS..][..weights.len()].copy_from_slice(values);
             }
         }
         output
@@ -225,7 +244,7 @@ impl Teacher for Labels {
         self.weights.len()
     }
     fn label(&self, fields: &[f64]) -> f64 {
-        self.weights.iter().zip(fields).map(|(v, h)| v * self.activation.value(*h)).sum()
+        weighted_sum(self.activation.as_ref(), &self.weights, fields)
     }
 }
 
