@@ -1,8 +1,8 @@
 //! Inverse questions: examples and features needed, exponents that can be measured.
 
 use super::inputs::{
-    ALPHA, DIMENSION, ETA, VARIANCE, default, dimension, initial, learning_rate, needed_dimension, optional, positive,
-    refuse, refused, required, spectrum, times, with_spectrum,
+    ALPHA, DIMENSION, ETA, VARIANCE, default, dimension, initial, learning_rate, needed_dimension, optional,
+    positive, refuse, refused, required, spectrum, times, with_spectrum,
 };
 use super::linear::stable;
 use crate::families::committee::spectra::inverse::{features_needed, first_below};

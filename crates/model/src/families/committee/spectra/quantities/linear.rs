@@ -1,8 +1,8 @@
 //! Linear units: learning curves, modes, critical rates, windows.
 
 use super::inputs::{
-    ALPHA, DIMENSION, ETA, VARIANCE, default, dimension, initial, learning_rate, not_negative, optional, refuse,
-    refused, required, spectrum, times, with_spectrum,
+    ALPHA, DIMENSION, ETA, VARIANCE, default, dimension, initial, learning_rate, not_negative, optional,
+    refuse, refused, required, spectrum, times, with_spectrum,
 };
 use crate::families::committee::spectra::regression::{
     self, Regression, Size, critical_rate, critical_rate_at, optimal_rate,
