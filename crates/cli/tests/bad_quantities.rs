@@ -17,8 +17,12 @@ fn every_impossible_question_is_refused_with_its_message() {
         let kept = std::fs::read_to_string(&path).unwrap();
         let mut found = String::new();
         for command in kept.lines().filter_map(|line| line.strip_prefix("$ didact compute ")) {
-            let run =
-                didact().current_dir(&folder).arg("compute").args(command.split_whitespace()).output().unwrap();
+            let run = didact()
+                .current_dir(&folder)
+                .arg("compute")
+                .args(command.split_whitespace())
+                .output()
+                .unwrap();
             let message = String::from_utf8(run.stderr).unwrap();
             assert_eq!(run.status.code(), Some(2), "{command}: {message}");
             assert!(run.stdout.is_empty(), "{command} printed an answer");

@@ -3,8 +3,8 @@
 use crate::description::{Description, SpectrumSpec};
 use crate::source::{Diagnostic, Source};
 use didact_model::Spectrum;
-use didact_model::spectrum::file::{self, FileError};
 use didact_model::spectrum::SpectrumError;
+use didact_model::spectrum::file::{self, FileError};
 use std::path::{Path, PathBuf};
 
 /// Why a spectrum cannot be built.
@@ -59,4 +59,32 @@ pub fn resolve(mut description: Description, source: &Source) -> Result<Descript
 fn beside(source: &Source, path: &str) -> PathBuf {
     let folder = Path::new(&source.name).parent().unwrap_or_else(|| Path::new(""));
     folder.join(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_beside_the_description_and_written_out() {
+        let folder = std::env::temp_dir().join(format!("didact-spectra-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("eigenvalues.csv"), "8\n2\n2\n").unwrap();
+        let source = |options: &str| Source {
+            name: folder.join("experiment.toml").display().to_string(),
+            text: format!(
+                "title = \"x\"\n[data]\nspectrum = {{ kind = \"file\", path = \"eigenvalues.csv\"{options} }}\n"
+            ),
+        };
+        let spectrum = |options: &str| source(options).description().unwrap().data.spectrum;
+        let explicit = |eigenvalues: &[f64], weights: &[f64]| SpectrumSpec::Explicit {
+            eigenvalues: eigenvalues.to_vec(),
+            weights: Some(weights.to_vec()),
+        };
+        assert_eq!(spectrum(", normalise = false"), explicit(&[8.0, 2.0], &[1.0 / 3.0, 2.0 / 3.0]));
+        assert_eq!(spectrum(""), explicit(&[2.0, 0.5], &[1.0 / 3.0, 2.0 / 3.0]));
+        assert_eq!(spectrum(", truncate = 1"), explicit(&[1.0], &[1.0]));
+        assert_eq!(spectrum(", normalise = false, groups = 1"), explicit(&[4.0], &[1.0]));
+        std::fs::remove_dir_all(folder).unwrap();
+    }
 }

@@ -92,9 +92,6 @@ fn by_quadrature(s: f64, a: f64, b: f64) -> f64 {
 
 /// Riemann's ζ(x) = Σ_k k^{−x}, x > 1, by Euler-Maclaurin summation from k = 20 on.
 pub fn zeta(x: f64) -> f64 {
-    if x.is_nan() || x <= 1.0 {
-        return f64::NAN;
-    }
     const FROM: f64 = 20.0;
     // B_2k/(2k)!: the last term left out is below 1e-17 at 20.
     const BERNOULLI: [f64; 6] = [
@@ -105,6 +102,9 @@ pub fn zeta(x: f64) -> f64 {
         1.0 / 47_900_160.0,
         -691.0 / 1_307_674_368_000.0,
     ];
+    if x.is_nan() || x <= 1.0 {
+        return f64::NAN;
+    }
     let mut sum: f64 = (1..20).rev().map(|k| f64::from(k).powf(-x)).sum();
     sum += FROM.powf(1.0 - x) / (x - 1.0) + 0.5 * FROM.powf(-x);
     let mut rising = x * FROM.powf(-x - 1.0);

@@ -66,7 +66,7 @@ impl AnyLayout {
 mod tests {
     use super::*;
     use didact_math::linalg::Mat;
-    use didact_model::start::{FrozenRows, RandomRows, RowLaw, Setting, Start};
+    use didact_model::start::{FrozenRows, RandomRows, RowLaw, Setting};
     use didact_model::{Clock, Model, Spectrum, Training};
     use std::sync::Arc;
 

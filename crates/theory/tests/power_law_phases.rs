@@ -237,5 +237,5 @@ fn a_sampled_start_with_as_many_eigenvalues_as_dimensions_is_integrated_by_its_r
         assert!((x / y - 1.0).abs() < 1e-7, "{a:?} {b:?}");
     }
     let last: Overlaps = state_at(&engine, &rows, 50.0);
-    assert!(last.blocks.iter().all(|g| didact_math::linalg::is_psd(g)));
+    assert!(last.blocks.iter().all(didact_math::linalg::is_psd));
 }

@@ -206,8 +206,8 @@ pub(super) fn times(arguments: &Arguments) -> Result<Times, QuantityError> {
     if let Some(bad) = values.iter().find(|a| a.is_nan() || **a < 0.0) {
         return refuse(format!("`alpha` holds {bad}; it counts examples per dimension and is not negative"));
     }
-    if let Some(pair) = values.windows(2).find(|w| w[0] >= w[1]) {
-        return refuse(format!("`alpha` does not increase: {} comes before {}", pair[0], pair[1]));
+    if let Some([before, after]) = values.windows(2).find(|w| w[0] >= w[1]) {
+        return refuse(format!("`alpha` does not increase: {before} comes before {after}"));
     }
     Ok(Times { values, single })
 }

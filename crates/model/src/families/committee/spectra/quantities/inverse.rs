@@ -1,8 +1,8 @@
 //! Inverse questions: examples and features needed, exponents that can be measured.
 
 use super::inputs::{
-    ALPHA, DIMENSION, ETA, VARIANCE, default, dimension, initial, learning_rate, needed_dimension, positive,
-    refuse, refused, required, spectrum, times, with_spectrum,
+    ALPHA, DIMENSION, ETA, VARIANCE, default, dimension, initial, learning_rate, needed_dimension, optional,
+    positive, refuse, refused, required, spectrum, times, with_spectrum,
 };
 use super::linear::stable;
 use crate::families::committee::spectra::inverse::{features_needed, first_below};
@@ -23,7 +23,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             ETA,
             VARIANCE,
             DIMENSION,
-            default("M", Kind::Count, "1", "hidden units of erf committees, for the late-time law"),
+            optional("M", Kind::Count, "hidden units of erf committees, for the late-time law"),
         ],
         compute: examples,
     },
@@ -54,12 +54,14 @@ fn examples(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let regression = Regression::new(&given.spectrum, rate, start - 1.0);
     let curve = regression.curve(Size::Limit);
     let found = |curve: &dyn Fn(f64) -> f64| first_below(curve, target).map_or(Value::Null, |a| json!(a));
-    let units = arguments.count("M");
     let mut answer: Answer = vec![
         ("alpha", found(&|a| curve.error(a))),
         ("alpha-small-rate", found(&|a| small_rate::error(&given.spectrum, rate, start, a))),
-        ("alpha-erf-late", found(&|a| late::law(units, &given.spectrum, rate, start, a))),
     ];
+    if arguments.given("M") {
+        let units = arguments.count("M");
+        answer.push(("alpha-erf-late", found(&|a| late::law(units, &given.spectrum, rate, start, a))));
+    }
     if let Some(n) = dimension {
         given.spectrum.multiplicities(n).map_err(refused)?;
         let finite = regression.curve(Size::Dimension(n as f64));

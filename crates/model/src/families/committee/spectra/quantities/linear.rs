@@ -1,8 +1,8 @@
 //! Linear units: learning curves, modes, critical rates, windows.
 
 use super::inputs::{
-    ALPHA, DIMENSION, ETA, VARIANCE, default, dimension, initial, learning_rate, not_negative, refuse,
-    refused, required, spectrum, times, with_spectrum,
+    ALPHA, DIMENSION, ETA, VARIANCE, default, dimension, initial, learning_rate, not_negative, optional,
+    refuse, refused, required, spectrum, times, with_spectrum,
 };
 use crate::families::committee::spectra::regression::{
     self, Regression, Size, critical_rate, critical_rate_at, optimal_rate,
@@ -61,7 +61,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             required("L", Kind::Count, "distinct eigenvalues"),
             required("beta", Kind::Number, "exponent of the spectrum"),
             ETA,
-            default("M", Kind::Count, "1", "hidden units of erf committees, for their slow and fast groups"),
+            optional("M", Kind::Count, "hidden units of erf committees, for their slow and fast groups"),
         ],
         compute: window,
     },
@@ -191,13 +191,14 @@ fn window(arguments: &Arguments) -> Result<Answer, QuantityError> {
         Ok::<_, QuantityError>((law.window(), law.exponent()))
     };
     let (linear, exponent) = at(rate)?;
-    let (slow, fast) = rate_coefficients(arguments.number("M"));
-    let (slow, fast) = (at(0.5 * rate * slow)?.0, at(0.5 * rate * fast)?.0);
-    Ok(vec![
-        ("from", json!(linear.from)),
-        ("to", json!(linear.to)),
-        ("exponent", json!(-exponent)),
-        ("erf-fast", json!([fast.from, fast.to])),
-        ("erf-slow", json!([slow.from, slow.to])),
-    ])
+    let mut answer: Answer =
+        vec![("from", json!(linear.from)), ("to", json!(linear.to)), ("exponent", json!(-exponent))];
+    if arguments.given("M") {
+        let (slow, fast) = rate_coefficients(arguments.number("M"));
+        for (name, coefficient) in [("erf-fast", fast), ("erf-slow", slow)] {
+            let window = at(0.5 * rate * coefficient)?.0;
+            answer.push((name, json!([window.from, window.to])));
+        }
+    }
+    Ok(answer)
 }

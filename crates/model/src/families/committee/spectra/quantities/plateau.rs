@@ -21,7 +21,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
         inputs: with_spectrum![
             UNITS,
             ETA,
-            default("T1", Kind::Number, "1", "diagonal of T^(1)"),
+            optional("T1", Kind::Number, "diagonal of T^(1); nu_1 unless given"),
             default("D1", Kind::Number, "0", "row sum of the off-diagonal of T^(1)"),
             default("D2", Kind::Number, "0", "row sum of the off-diagonal of T^(2)"),
         ],
@@ -83,7 +83,8 @@ fn typical(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let (m, rate, given) = (arguments.number("M"), learning_rate(arguments)?, spectrum(arguments)?);
     several(m)?;
     let second = given.spectrum.moment(2);
-    let (t, d) = (arguments.number("T1"), arguments.number("D1"));
+    let first = if arguments.given("T1") { arguments.number("T1") } else { given.spectrum.moment(1) };
+    let (t, d) = (first, arguments.number("D1"));
     if t <= 0.0 || t + d <= 0.0 || t + d >= m * (1.0 + t) {
         return refuse(format!("no teachers have T1 = {t}, D1 = {d} at M = {m}"));
     }
