@@ -84,7 +84,7 @@ pub enum EngineError {
     },
     /// The mean over a training set that does not exist.
     #[error(
-        "`train-loss` is the mean over a training set, and `{engine}` has none\n\nhint: use `loss` or `test-loss`"
+        "`train_loss` is the mean over a training set, and `{engine}` has none\n\nhint: use `loss` or `test_loss`"
     )]
     NoTrainingSet {
         /// Who asks.

@@ -1,6 +1,6 @@
 //! What can be measured of a state, by name.
 //!
-//! `loss`, `train-loss`, `test-loss`, `Q[i,j]`, `R[i,n]`, `T[n,m]`, `norm[i]`, `alignment[i,n]`, `scalar[j]`, the names of the family, and any
+//! `loss`, `train_loss`, `test_loss`, `Q[i,j]`, `R[i,n]`, `T[n,m]`, `norm[i]`, `alignment[i,n]`, `scalar[j]`, the names of the family, and any
 //! expression of these such as `abs(R[0,0] - R[0,1])`. Indices start at 0; `*` stands for every index.
 
 use crate::averages::mean_loss_by_quadrature;
@@ -90,7 +90,7 @@ pub struct TrainLoss;
 
 impl Observable for TrainLoss {
     fn name(&self) -> String {
-        "train-loss".into()
+        "train_loss".into()
     }
     fn measure(&self, snapshot: &Snapshot) -> f64 {
         snapshot.train_loss.unwrap_or(f64::NAN)
@@ -106,7 +106,7 @@ pub struct TestLoss;
 
 impl Observable for TestLoss {
     fn name(&self) -> String {
-        "test-loss".into()
+        "test_loss".into()
     }
     fn measure(&self, snapshot: &Snapshot) -> f64 {
         let label_noise = snapshot.problem.training.label_noise;
@@ -259,7 +259,7 @@ impl Observable for Formula {
 pub enum ObservableError {
     /// Not a name.
     #[error(
-        "`{name}` is not an observable\n\nhint: use loss, train-loss, test-loss, Q[i,j], R[i,n], T[n,m], norm[i], alignment[i,n], scalar[j]{also}, \
+        "`{name}` is not an observable\n\nhint: use loss, train_loss, test_loss, Q[i,j], R[i,n], T[n,m], norm[i], alignment[i,n], scalar[j]{also}, \
          or an expression of these"
     )]
     Unknown {
@@ -342,8 +342,8 @@ fn parse_name(text: &str, shape: Shape, own: &[Arc<dyn Observable>]) -> Option<F
     }
     match text {
         "loss" => return Some(Ok(vec![Arc::new(Loss)])),
-        "train-loss" => return Some(Ok(vec![Arc::new(TrainLoss)])),
-        "test-loss" => return Some(Ok(vec![Arc::new(TestLoss)])),
+        "train_loss" => return Some(Ok(vec![Arc::new(TrainLoss)])),
+        "test_loss" => return Some(Ok(vec![Arc::new(TestLoss)])),
         _ => {}
     }
     let (name, inside) = match text.split_once('[') {

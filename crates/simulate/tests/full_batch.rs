@@ -110,7 +110,7 @@ fn every_family_descends_along_the_mean_of_its_kicks() {
 
 fn run(engine: &FullBatch, problem: &Problem, replicas: u32) -> Trajectory {
     let observe = |name: &str| observable::parse(name, problem).unwrap();
-    let observables = ["train-loss", "loss", "Q[0,0]", "R[0,0]"].into_iter().flat_map(observe).collect();
+    let observables = ["train_loss", "loss", "Q[0,0]", "R[0,0]"].into_iter().flat_map(observe).collect();
     let record = Record { replicas, seed: 5, ..Record::new(vec![0.0, 1.0, 6.0], observables) };
     engine.run(problem, &record, &Unwatched).unwrap()
 }
