@@ -28,7 +28,7 @@ const FAMILIES: [(&str, Adapter, bool); 5] = [
     ("quadratic-networks", quadratic_networks::answer, false),
     ("lora-single-index", lora_single_index::answer, false),
     ("low-rank-perturbation", low_rank_perturbation::answer, false),
-    ("gd-phase-transitions", gd_phase_transitions::answer, false),
+    ("gd-phase-transitions", gd_phase_transitions::answer, true),
 ];
 
 fn main() -> ExitCode {
