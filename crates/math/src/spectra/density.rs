@@ -221,6 +221,8 @@ mod tests {
                 Complex::new(1.0, 1e-6),
                 Complex::new(1.1, 0.0),
                 Complex::new(-0.3, 0.0),
+                // For delta = 0.4 between the atom at 0 and the bulk.
+                Complex::new(0.1, 0.0),
                 Complex::new(9.0, 0.0),
                 Complex::new(0.9, -0.2),
             ] {

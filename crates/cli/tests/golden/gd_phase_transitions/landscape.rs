@@ -1,10 +1,11 @@
 //! Kinds about Hessians: spectra, outliers, thresholds, easy and hard directions, baselines.
 
-use super::dynamics;
 use crate::compare::Answer;
 use crate::inputs::Inputs;
 use didact_math::spectra::{Bulk, Complex, WeightLaw, marchenko_pastur};
+use didact_model::families::Family;
 use didact_model::families::multi_index::MultiIndex;
+use didact_model::residual_loss::ResidualLoss;
 use didact_model::{Link, LocalRule};
 use didact_theory::dmft::{Points, Process, Sampling};
 use didact_theory::landscape::recovery::weak_recovery;
@@ -84,7 +85,19 @@ fn link(inputs: &Inputs) -> Link {
 }
 
 fn rule(inputs: &Inputs, link: &str, directions: usize) -> Arc<dyn LocalRule> {
-    dynamics::rule(inputs, MultiIndex { link: link.into(), directions, ..dynamics::model(inputs) })
+    let loss = match text(inputs, "loss", "square") {
+        "square" => ResidualLoss::Square,
+        "logcosh" => ResidualLoss::LogCosh,
+        "huber" => ResidualLoss::Huber { kappa: inputs.number("kappa") },
+        _ => ResidualLoss::PseudoHuber { kappa: inputs.number("kappa") },
+    };
+    let list = |key: &str| inputs.has(key).then(|| inputs.list(key));
+    let (weights, biases) = (list("a"), list("b"));
+    let students = weights.as_ref().or(biases.as_ref()).map_or(1, Vec::len);
+    let activation = text(inputs, "activation", "gelu");
+    let spec =
+        MultiIndex { students, weights, biases, directions, ..MultiIndex::single(activation, link, loss) };
+    spec.rule().expect("a rule")
 }
 
 fn descent(inputs: &Inputs, eta: f64) -> Descent {
