@@ -83,7 +83,7 @@ pub(crate) fn full_batch(threads: usize) {
         let read = read.max(read_bandwidth(&pool));
         let overlaps = trained.overlaps();
         let (square, cosine) = (overlaps.blocks[0][(0, 0)], overlaps.blocks[0][(0, 1)]);
-        let loss = pool.install(|| trained.train_loss());
+        let loss = pool.install(move || trained.train_loss());
         let right = |got: f64, expected: f64| (got / expected - 1.0).abs() < tolerance;
         let ok =
             right(loss, 0.3698972299535) && right(square, 2.6328158169512) && right(cosine, -1.5871241084450);
