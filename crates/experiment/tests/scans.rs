@@ -76,6 +76,14 @@ y = "Q"
 [[figure.panel.series]]
 scan = "plane"
 x = "M"
+y = "tau"
+legend = '$\eta = {eta}$'
+
+[[figure.panel]]
+
+[[figure.panel.series]]
+scan = "plane"
+x = "M"
 y = "eta"
 z = "tau"
 style = "map"

@@ -9,5 +9,5 @@ pub mod ode;
 pub mod random;
 pub mod roots;
 pub mod simd;
-pub mod spectra;
 pub mod special;
+pub mod spectra;

@@ -55,7 +55,8 @@ fn run_family(folder: &Path, family: &str, adapter: Adapter) -> usize {
         let name = kind.strip_prefix(family).and_then(|k| k.strip_prefix('/')).unwrap_or(kind);
         // A case that panics fails by itself; the panic has said why.
         let inputs = Inputs(&case["inputs"], case);
-        let Ok(answer) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| adapter(name, &inputs))) else {
+        let Ok(answer) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| adapter(name, &inputs)))
+        else {
             failed += 1;
             println!("  {id} ({kind}): panicked");
             continue;

@@ -19,13 +19,23 @@ impl Drawable<'_> {
             return curves(scan, series, y);
         }
         let x = needed(series.x.as_ref(), name, "x")?;
-        let (mut xs, mut ys) = (Vec::new(), Vec::new());
+        // One curve per combination of the inputs that vary beside x.
+        let mut curves: Vec<(Point, Vec<f64>, Vec<f64>)> = Vec::new();
         for (point, entries) in rows(scan, series) {
+            let mut others = point.clone();
+            others.values.remove(x);
+            let at = match curves.iter().position(|(known, ..)| known.values == others.values) {
+                Some(at) => at,
+                None => {
+                    curves.push((others, Vec::new(), Vec::new()));
+                    curves.len() - 1
+                }
+            };
+            let (_, xs, ys) = &mut curves[at];
             xs.push(coordinate(scan, point, entries, x)?);
             ys.push(entries.map_or(Ok(f64::NAN), |e| number(scan, e, y))?);
         }
-        let look = Look::new(series, &Point { index: 0, values: series.at.clone() });
-        Ok(vec![drawn(&look, xs, ys)])
+        Ok(curves.into_iter().map(|(point, xs, ys)| drawn(&Look::new(series, &point), xs, ys)).collect())
     }
 }
 
@@ -132,4 +142,67 @@ fn map(scan: &Scan, series: &Series, y: &str) -> Result<Vec<Layer>, String> {
         bar: series.legend.clone().map(|label| ColourBar { label }),
         ..HeatMap::default()
     })])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::Results;
+    use serde_json::json;
+
+    fn scan() -> Scan {
+        let row = |index: usize, a: f64, b: f64| {
+            let values = [("a".to_string(), json!(a)), ("b".to_string(), json!(b))].into();
+            let entries = [
+                ("sum".to_string(), json!(a + b)),
+                ("list".to_string(), json!([a, b])),
+                ("twice".to_string(), json!([2.0 * a, 2.0 * b])),
+            ];
+            (Point { index, values }, Ok(entries.into()))
+        };
+        Scan {
+            name: "s".into(),
+            rows: vec![row(0, 1.0, 5.0), row(1, 1.0, 6.0), row(2, 2.0, 5.0), row(3, 2.0, 6.0)],
+        }
+    }
+
+    fn draw(series: Series) -> Vec<Layer> {
+        let results = Results { scans: vec![scan()], ..Results::default() };
+        let series = Series { scan: Some("s".into()), ..series };
+        Drawable { results: &results, measured: &[] }.scan_series(&series, "s").unwrap()
+    }
+
+    #[test]
+    fn inputs_beside_the_axis_make_a_curve_each() {
+        let text = |t: &str| Some(t.to_string());
+        let layers =
+            draw(Series { x: text("a"), y: text("sum"), legend: text("b = {b}"), ..Series::default() });
+        let [Layer::Line(first), Layer::Line(second)] = layers.as_slice() else {
+            panic!("two lines: {layers:?}")
+        };
+        assert_eq!((first.x.to_vec(), first.y.to_vec()), (vec![1.0, 2.0], vec![6.0, 7.0]));
+        assert_eq!(second.y.to_vec(), vec![7.0, 8.0]);
+        assert_eq!(second.legend.as_deref(), Some("b = 6"));
+    }
+
+    #[test]
+    fn lists_are_curves_and_two_inputs_are_a_map() {
+        let text = |t: &str| Some(t.to_string());
+        let curves = draw(Series { x: text("list"), y: text("twice"), ..Series::default() });
+        let Layer::Line(last) = &curves[3] else { panic!("a line") };
+        assert_eq!((curves.len(), last.x.to_vec(), last.y.to_vec()), (4, vec![2.0, 6.0], vec![4.0, 12.0]));
+        let map = draw(Series {
+            x: text("a"),
+            y: text("b"),
+            z: text("sum"),
+            style: SeriesStyle::Map,
+            ..Series::default()
+        });
+        let [Layer::HeatMap(map)] = map.as_slice() else { panic!("a map: {map:?}") };
+        assert_eq!((map.x, map.y), ([0.5, 2.5], [4.5, 6.5]));
+        assert_eq!(
+            map.values.iter().map(|r| r.to_vec()).collect::<Vec<_>>(),
+            vec![vec![6.0, 7.0], vec![7.0, 8.0]]
+        );
+    }
 }
