@@ -95,7 +95,7 @@ fn directions() -> &'static [[u32; BITS]] {
 /// m_i = 2 a_1 m_{i−1} ⊕ 4 a_2 m_{i−2} ⊕ … ⊕ 2^s m_{i−s} ⊕ m_{i−s} for the polynomial x^s + a_1 x^{s−1} + … + 1, from odd
 /// m_1 < 2, …, m_s < 2^s (I. M. Sobol, 1967); v_i = m_i/2^i.
 fn direction_numbers(polynomial: u32, axis: usize, key: u16) -> [u32; BITS] {
-    let s = (31 - polynomial.leading_zeros()) as usize;
+    let s = polynomial.ilog2() as usize;
     let mut m = [0_u32; BITS];
     for i in 0..BITS {
         m[i] = if i < s {
