@@ -152,7 +152,7 @@ pub fn problem(description: &Description, source: &Source) -> Result<Problem, Di
             ProblemError::LearningRate(_) => "training.learning-rate",
             ProblemError::ScalarRatio(_) => "training.scalar-ratio",
             ProblemError::Power(_) => "training.scaling",
-            ProblemError::Batch => "training.batch",
+            ProblemError::Batch | ProblemError::FullBatchBatch(_) => "training.batch",
             ProblemError::LabelNoise(_) => "training.label-noise",
             ProblemError::WeightDecay(_) => "training.constraint.weight-decay",
             ProblemError::OffOwn => "training.constraint.off-own",
@@ -164,7 +164,6 @@ pub fn problem(description: &Description, source: &Source) -> Result<Problem, Di
             ProblemError::NoSamples { ratio: None } => "data.samples",
             ProblemError::FullBatchScaling => "training",
             ProblemError::FullBatchClock => "record",
-            ProblemError::FullBatchBatch(_) => "training.batch",
         };
         Diagnostic::new(&e).at_key(source, key)
     })?;

@@ -108,7 +108,7 @@ fn every_family_descends_along_the_mean_of_its_kicks() {
     }
 }
 
-fn run(engine: &FullBatch, problem: &Problem, replicas: u32) -> Trajectory {
+fn run(engine: FullBatch, problem: &Problem, replicas: u32) -> Trajectory {
     let observe = |name: &str| observable::parse(name, problem).unwrap();
     let observables = ["train_loss", "loss", "Q[0,0]", "R[0,0]"].into_iter().flat_map(observe).collect();
     let record = Record { replicas, seed: 5, ..Record::new(vec![0.0, 1.0, 6.0], observables) };
@@ -124,15 +124,15 @@ fn threads_order_and_storage_change_no_bit() {
     let problem = phase_retrieval(60, 20.0, 0.5);
     for precision in [Precision::Double, Precision::Single] {
         let engine = |storage| FullBatch { precision, storage };
-        let known = rows(&run(&engine(InputStorage::Keep), &problem, 2));
+        let known = rows(&run(engine(InputStorage::Keep), &problem, 2));
         for threads in [1, 3] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             for replicas in [1, 2] {
-                let again = rows(&pool.install(|| run(&engine(InputStorage::Keep), &problem, replicas)));
+                let again = rows(&pool.install(|| run(engine(InputStorage::Keep), &problem, replicas)));
                 assert_eq!(again[..], known[..replicas as usize]);
             }
         }
-        let drawn = rows(&run(&engine(InputStorage::Draw), &problem, 1));
+        let drawn = rows(&run(engine(InputStorage::Draw), &problem, 1));
         // Drawn inputs take the unfused loop: another order of additions within a piece, nothing else.
         for (a, b) in drawn[0].iter().flatten().zip(known[0].iter().flatten()) {
             let tolerance = if precision == Precision::Double { 1e-12 } else { 1e-5 };

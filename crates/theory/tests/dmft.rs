@@ -13,11 +13,8 @@ const HUBER: ResidualLoss = ResidualLoss::PseudoHuber { kappa: 1.0 };
 /// Rows of length `length`, orthogonal to each other and to orthonormal frozen rows.
 fn start(rule: &Arc<dyn LocalRule>, length: f64) -> Overlaps {
     let shape = rule.shape();
-    let entry = |i: usize, j: usize| match i == j {
-        true if i < shape.trained => length * length,
-        true => 1.0,
-        false => 0.0,
-    };
+    let square = |i: usize| if i < shape.trained { length * length } else { 1.0 };
+    let entry = |i: usize, j: usize| if i == j { square(i) } else { 0.0 };
     Overlaps::new(shape, vec![Mat::from_fn(shape.rows(), shape.rows(), entry)], vec![], 1).unwrap()
 }
 

@@ -140,7 +140,7 @@ impl<'a> Bulk<'a> {
         (1.0 - self.delta * self.law.average(|g| f64::from(g != 0.0))).max(0.0)
     }
 
-    /// (mean, variance) of the whole law: E[G] and E[G²]/δ.
+    /// (mean, variance) of the whole law: `E[G]` and `E[G²]`/δ.
     pub fn mean_and_variance(&self) -> (f64, f64) {
         (self.law.average(|g| g), self.law.average(|g| g * g) / self.delta)
     }

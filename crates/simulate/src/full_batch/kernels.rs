@@ -4,15 +4,14 @@
 //! sweep projects four rows and, in the same loop, adds four rows that were projected a block earlier: memory is read
 //! without a pause, once per step.
 
-use didact_math::dispatch;
-
 /// Rows that a sweep handles together.
 pub(super) const TOGETHER: usize = 4;
 
 macro_rules! kernels {
     ($number:ty, $lanes:literal, $module:ident) => {
         pub(super) mod $module {
-            use super::*;
+            use super::TOGETHER;
+            use didact_math::dispatch;
 
             /// Partial sums of one product: two vector registers.
             const LANES: usize = $lanes;

@@ -50,7 +50,7 @@ pub struct FullBatch {
 }
 
 impl FullBatch {
-    fn bytes(&self) -> f64 {
+    fn bytes(self) -> f64 {
         match self.precision {
             Precision::Double => 8.0,
             Precision::Single => 4.0,
@@ -58,7 +58,7 @@ impl FullBatch {
     }
 
     /// Whether replicas run together, and how the inputs of those that do are kept.
-    fn plan(&self, problem: &Problem, record: &Record) -> Result<(Order, memory::Plan), EngineError> {
+    fn plan(self, problem: &Problem, record: &Record) -> Result<(Order, memory::Plan), EngineError> {
         let d = problem.finite_dimension(NAME)? as f64;
         let n = problem.sample_count().ok_or(EngineError::FullBatch { engine: NAME })? as f64;
         let shape = problem.rule.shape();

@@ -8,7 +8,7 @@ use didact_math::linalg::Mat;
 use didact_model::{EngineError, Overlaps, Problem};
 
 /// A chain on given inputs X (n x d, row after row) and weights (rows x d, trained first), without label noise.
-pub struct Trainer(Box<dyn Chain + Send>);
+pub struct Trainer(Box<dyn Chain + Send + Sync>);
 
 impl Trainer {
     /// Starts training; `threads` shares every step among the threads of the pool it runs in.

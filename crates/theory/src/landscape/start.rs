@@ -12,15 +12,15 @@ use didact_model::rule::{Batch, LocalRule, Sample};
 /// Averages before the first step, in the notation of dynamical mean-field theory, for one trained row φ = kick.
 #[derive(Clone, Debug)]
 pub struct AtStart {
-    /// E[loss].
+    /// `E[loss]`.
     pub loss: f64,
-    /// R_l(0,0) = E[∂φ/∂V].
+    /// R_l(0,0) = `E[∂φ/∂V]`.
     pub response: f64,
-    /// R_l(0,*) = E[∂φ/∂v_n].
+    /// R_l(0,*) = `E[∂φ/∂v_n]`.
     pub teacher_response: Vec<f64>,
-    /// C_l(0,0) = E[φ²].
+    /// C_l(0,0) = `E[φ²]`.
     pub correlation: f64,
-    /// E[G²].
+    /// `E[G²]`.
     pub second_moment: f64,
     /// E[G v_n²].
     pub teacher_moment: Vec<f64>,

@@ -9,7 +9,7 @@ const FACTOR: f64 = 1.5;
 const LARGEST: f64 = 1e3;
 const SMALLEST: f64 = 1e-3;
 
-/// δ* = inf{δ : ψ(δ) < 0}: the first sign change of ψ on a scan upwards by factors of 1.5, then its root to `tolerance`.
+/// δ* = inf{δ : ψ(δ) < 0}: the first sign change of ψ that lasts on a scan upwards by factors of 1.5, then its root to `tolerance`.
 ///
 /// `psi(δ)` is ψ(min(0, c)) of a Hessian block, positive below the threshold. When the law of the weights depends on δ through the
 /// dynamics, every call must use the same random numbers: noise that differs from call to call has no root.
@@ -50,14 +50,28 @@ pub(super) fn threshold_from(
     }
     let first = low;
     let mut high = low;
-    while high.1 >= 0.0 {
-        low = high;
-        let delta = high.0 * factor;
-        if delta > LARGEST {
-            let (value_low, value_high) = (first.1, high.1);
-            return Err(LandscapeError::NoThreshold { low: first.0, value_low, high: high.0, value_high });
+    loop {
+        while high.1 >= 0.0 {
+            low = high;
+            let delta = high.0 * factor;
+            if delta > LARGEST {
+                let (value_low, value_high) = (first.1, high.1);
+                return Err(LandscapeError::NoThreshold {
+                    low: first.0,
+                    value_low,
+                    high: high.0,
+                    value_high,
+                });
+            }
+            high = (delta, psi(delta)?);
         }
-        high = (delta, psi(delta)?);
+        // Far below the threshold samples of a nearly unstable descent can make ψ dip below 0. A threshold stays crossed.
+        let beyond = high.0 * FACTOR;
+        let value = if beyond > LARGEST { high.1 } else { psi(beyond)? };
+        if value < 0.0 {
+            break;
+        }
+        high = (beyond, value);
     }
     let mut failure = None;
     let root = brent_between(
@@ -130,6 +144,13 @@ mod tests {
         assert!((threshold(0.0, psi).unwrap() - 2.0).abs() < 1e-12);
         // Below the first point of the scan.
         assert!((threshold(0.0, |delta| Ok(0.05 - delta)).unwrap() - 0.05).abs() < 1e-15);
+    }
+
+    #[test]
+    fn a_dip_that_does_not_last_is_no_threshold() {
+        let psi = |delta: f64| Ok(if (0.6..0.8).contains(&delta) { -0.1 } else { 5.0 - delta });
+        assert!((threshold(0.0, psi).unwrap() - 5.0).abs() < 1e-12);
+        assert!((threshold_from(0.7, 1.15, 0.0, psi).unwrap() - 5.0).abs() < 1e-12);
     }
 
     #[test]

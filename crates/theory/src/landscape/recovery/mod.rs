@@ -223,7 +223,8 @@ mod tests {
 
     #[test]
     fn sampling_agrees_with_every_exact_route() {
-        let links: [(usize, Link); 3] = [
+        let links: [(usize, Link); 4] = [
+            (3, &|z, _| z[0] * z[1] * z[2]),
             (2, &|z, _| z[0] * z[1]),
             (2, &|z, _| z[0] * z[0] + 2.0 * z[1] * z[1]),
             (2, &|z, e| z[0] * z[1] + 0.3 * e),

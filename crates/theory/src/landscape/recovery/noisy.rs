@@ -43,7 +43,7 @@ pub(super) fn kernel(k: usize, link: Link, s: f64) -> Option<Mat> {
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     visit(&mut |_, _, label| (low, high) = (low.min(label), high.max(label)));
     let count = ((high - low) / step).ceil() + 2.0 * REACH * PER_WIDTH + 2.0;
-    if !(count < MOST_CELLS) {
+    if !count.is_finite() || count >= MOST_CELLS {
         return None;
     }
     let origin = low - REACH * s;

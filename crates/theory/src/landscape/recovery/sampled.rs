@@ -38,10 +38,16 @@ pub(super) fn kernel(k: usize, link: Link) -> Result<(Mat, f64, Method), Landsca
     Ok((mean, (variance / n).sqrt(), Method::Sampled))
 }
 
-/// (label, z) of independent samples, sorted by label.
-fn group(k: usize, link: Link, number: usize) -> Result<Vec<(f64, Vec<f64>)>, LandscapeError> {
+/// Independent samples, and their order by label.
+struct Group {
+    labels: Vec<f64>,
+    latent: Vec<f64>,
+    order: Vec<usize>,
+}
+
+fn group(k: usize, link: Link, number: usize) -> Result<Group, LandscapeError> {
     let mut stream = Stream::at(Address { seed: 23, replica: number as u32, step: 0, lane: 0 });
-    let mut samples = Vec::with_capacity(SAMPLES);
+    let (mut labels, mut latent) = (Vec::with_capacity(SAMPLES), Vec::with_capacity(k * SAMPLES));
     let mut x = vec![0.0; k + 1];
     for _ in 0..SAMPLES {
         stream.fill_normal(&mut x);
@@ -49,27 +55,30 @@ fn group(k: usize, link: Link, number: usize) -> Result<Vec<(f64, Vec<f64>)>, La
         if !y.is_finite() {
             return Err(LandscapeError::LinkNotFinite { at: x[..k].to_vec(), value: y });
         }
-        samples.push((y, x[..k].to_vec()));
+        labels.push(y);
+        latent.extend_from_slice(&x[..k]);
     }
-    samples.sort_by(|a, b| a.0.total_cmp(&b.0));
-    Ok(samples)
+    let mut order: Vec<usize> = (0..SAMPLES).collect();
+    order.sort_unstable_by(|a, b| labels[*a].total_cmp(&labels[*b]));
+    Ok(Group { labels, latent, order })
 }
 
 /// Upper ends of the cells but the last, strictly ascending.
-fn borders(sorted: &[(f64, Vec<f64>)]) -> Vec<f64> {
-    let mut borders: Vec<f64> = (1..CELLS).map(|i| sorted[i * sorted.len() / CELLS].0).collect();
+fn borders(group: &Group) -> Vec<f64> {
+    let mut borders: Vec<f64> = (1..CELLS).map(|i| group.labels[group.order[i * SAMPLES / CELLS]]).collect();
     borders.dedup();
     borders
 }
 
 /// Per cell: how many samples, and Σ z zᵀ. A label on a border belongs to the cell above it.
-fn moments(sorted: &[(f64, Vec<f64>)], borders: &[f64], k: usize) -> Vec<(f64, Mat)> {
+fn moments(group: &Group, borders: &[f64], k: usize) -> Vec<(f64, Mat)> {
     let mut cells = vec![(0.0, Mat::zeros(k, k)); borders.len() + 1];
     let mut cell = 0;
-    for (y, z) in sorted {
-        while cell < borders.len() && *y >= borders[cell] {
+    for &sample in &group.order {
+        while cell < borders.len() && group.labels[sample] >= borders[cell] {
             cell += 1;
         }
+        let z = &group.latent[k * sample..k * (sample + 1)];
         cells[cell].0 += 1.0;
         for i in 0..k {
             for j in 0..k {
