@@ -125,8 +125,8 @@ impl LocalRule for QuadraticRule {
         }
     }
 
-    /// With h = F z, Σ = F Fᵀ and c_ij = (8/p²) h_i h_j − (4/p) e δ_ij: E[c] as in A, and
-    /// E[c_ij (z zᵀ − 1)] = (8/p²) (f_i f_jᵀ + f_j f_iᵀ) − δ_ij (8/p) Σ_k D_k f_k f_kᵀ, f_k the rows of F. This is (28).
+    /// With h = F z, Σ = F Fᵀ and c_ij = (8/p²) h_i h_j − (4/p) e δ_ij: `E[c]` as in A, and
+    /// `E[c_ij (z zᵀ − 1)]` = (8/p²) (f_i f_jᵀ + f_j f_iᵀ) − δ_ij (8/p) Σ_k D_k f_k f_kᵀ, f_k the rows of F. This is (28).
     fn curvature_averages(&self, factor: &Mat, _scalars: &[f64], out: &mut CurvatureAverages) {
         let (p, rows, width) = (self.students, factor.rows(), factor.cols());
         let scale = 8.0 / (p as f64).powi(2);
