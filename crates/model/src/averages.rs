@@ -115,7 +115,7 @@ pub fn by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law, needed: Needed,
     out.error = average.error.iter().copied().fold(0.0, f64::max);
 }
 
-/// E[c] and E[c (z zᵀ − 1)] of the curvature c_ij = ∂kick_i/∂h_j of any rule, fields h = F z.
+/// `E[c]` and `E[c (z zᵀ − 1)]` of the curvature c_ij = ∂kick_i/∂h_j of any rule, fields h = F z.
 pub fn curvature_by_quadrature<R: LocalRule + ?Sized>(
     rule: &R,
     factor: &Mat,

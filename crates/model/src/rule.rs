@@ -138,12 +138,12 @@ impl Averages {
 /// With isotropic inputs and h = F z, z the coordinates of the input in an orthonormal frame of the space that the rows
 /// span, Stein's lemma gives the blocks of the Hessian of `E[loss]` in the weights,
 ///
-///   H_ij = E[c_ij] 1 + frame · E[c_ij (z zᵀ − 1)] · frameᵀ,   c_ij = ∂kick_i/∂h_j.
+///   `H_ij = E[c_ij] 1 + frame · E[c_ij (z zᵀ − 1)] · frameᵀ`,   `c_ij = ∂kick_i/∂h_j`.
 #[derive(Debug, Clone)]
 pub struct CurvatureAverages {
-    /// E[c_ij], trained x trained.
+    /// `E[c_ij]`, trained x trained.
     pub mean: Mat,
-    /// E[c_ij (z zᵀ − 1)], a matrix for every pair i, j (row-major).
+    /// `E[c_ij (z zᵀ − 1)]`, a matrix for every pair i, j (row-major).
     pub second: Vec<Mat>,
     /// Estimated absolute error of the worst entry: 0 for closed forms.
     pub error: f64,

@@ -26,7 +26,7 @@ pub use alignment::{Polar, alignment, alignment_at, closest_solution, polar_fact
 pub use one_step::OneStep;
 pub use singular::{HalfLoss, SingularFlow};
 pub use state::State;
-pub use stationary::{Stationary, manifold_dimension, student_degrees_of_freedom};
+pub use stationary::{Stationary, StationaryError, manifold_dimension, student_degrees_of_freedom};
 
 use super::{Family, ModelError, Reference, Refusal};
 use crate::problem::Problem;

@@ -13,7 +13,7 @@ const ORDER: usize = 4;
 pub struct OneStep {
     /// S_k = 2^k Σ (DΣ)^k, the series of the tilted covariance.
     tilted: Vec<Mat>,
-    /// Coefficients of E[exp(t e)].
+    /// Coefficients of `E[exp(t e)]`.
     weights: [f64; ORDER + 1],
     entries: Vec<Entry>,
     dimension: f64,
@@ -65,12 +65,12 @@ impl OneStep {
         Self { tilted, weights, entries, dimension }
     }
 
-    /// E[e^n z_a z_b] = n! [tⁿ] E[exp(t e)] S_ab(t), S(t) = Σ (1 − 2 t DΣ)⁻¹.
+    /// `E[e^n z_a z_b] = n! [tⁿ] E[exp(t e)] S_ab(t)`, S(t) = Σ (1 − 2 t DΣ)⁻¹.
     fn pair(&self, n: usize, a: usize, b: usize) -> f64 {
         factorial(n) * (0..=n).map(|i| self.weights[i] * self.tilted[n - i][(a, b)]).sum::<f64>()
     }
 
-    /// E[e^n z_a z_b z_c z_d]: Isserlis under the tilted law.
+    /// `E[e^n z_a z_b z_c z_d]`: Isserlis under the tilted law.
     fn quadruple(&self, n: usize, [a, b, c, d]: [usize; 4]) -> f64 {
         let mut sum = 0.0;
         for i in 0..=n {
@@ -83,7 +83,7 @@ impl OneStep {
         factorial(n) * sum
     }
 
-    /// E[Δ], not multiplied by N.
+    /// `E[Δ]`, not multiplied by N.
     pub fn mean(&self) -> Vec<f64> {
         let one = |e: &Entry| {
             e.linear * self.pair(1, e.a, e.b) + (self.dimension + 6.0) * e.quadratic * self.pair(2, e.a, e.b)
@@ -91,8 +91,8 @@ impl OneStep {
         self.entries.iter().map(one).collect()
     }
 
-    /// Cov[Δ], not multiplied by N. For f homogeneous of degree m in x, E[f |x|²] = (N + m) E f and
-    /// E[f |x|⁴] = (N + m)(N + m + 2) E f.
+    /// `Cov[Δ]`, not multiplied by N. For f homogeneous of degree m in x, `E[f |x|²] = (N + m) E f` and
+    /// `E[f |x|⁴] = (N + m)(N + m + 2) E f`.
     pub fn covariance(&self) -> Mat {
         let (mean, n) = (self.mean(), self.dimension);
         Mat::from_fn(mean.len(), mean.len(), |i, j| {

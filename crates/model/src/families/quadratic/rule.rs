@@ -125,8 +125,8 @@ impl LocalRule for QuadraticRule {
         }
     }
 
-    /// With h = F z, Σ = F Fᵀ and c_ij = (8/p²) h_i h_j − (4/p) e δ_ij: E[c] as in A, and
-    /// E[c_ij (z zᵀ − 1)] = (8/p²) (f_i f_jᵀ + f_j f_iᵀ) − δ_ij (8/p) Σ_k D_k f_k f_kᵀ, f_k the rows of F. This is (28).
+    /// With h = F z, Σ = F Fᵀ and c_ij = (8/p²) h_i h_j − (4/p) e δ_ij: `E[c]` as in A, and
+    /// `E[c_ij (z zᵀ − 1)]` = (8/p²) (f_i f_jᵀ + f_j f_iᵀ) − δ_ij (8/p) Σ_k D_k f_k f_kᵀ, f_k the rows of F. This is (28).
     fn curvature_averages(&self, factor: &Mat, _scalars: &[f64], out: &mut CurvatureAverages) {
         let (p, rows, width) = (self.students, factor.rows(), factor.cols());
         let scale = 8.0 / (p as f64).powi(2);
@@ -165,5 +165,33 @@ impl LocalRule for QuadraticRule {
 
     fn invariance(&self, start: &Overlaps) -> Option<String> {
         validation::invariant_set(start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::averages::curvature_by_quadrature;
+    use didact_math::random::{Address, Stream};
+
+    #[test]
+    fn curvature_averages_are_those_of_quadrature() {
+        let mut stream = Stream::at(Address { seed: 3, replica: 0, step: 0, lane: 0 });
+        // The last span is smaller than the number of rows: dependent rows are no special case.
+        for (p, teachers, span) in [(2, 1, 3), (1, 2, 3), (2, 2, 3)] {
+            let rule = QuadraticRule::new(p, teachers, None);
+            let factor = Mat::from_fn(p + teachers, span, |_, _| 0.6 * stream.normal());
+            let mut known = CurvatureAverages::new(p, span);
+            let mut slow = CurvatureAverages::new(p, span);
+            rule.curvature_averages(&factor, &[], &mut known);
+            curvature_by_quadrature(&rule, &factor, &[], &mut slow);
+            known.mean.add_scaled(-1.0, &slow.mean);
+            assert!(known.mean.max_abs() < 1e-12 + slow.error, "{p} {teachers}");
+            for (a, b) in known.second.iter_mut().zip(&slow.second) {
+                a.add_scaled(-1.0, b);
+                assert!(a.max_abs() < 1e-12 + slow.error, "{p} {teachers}: {a:?}");
+            }
+            assert!(slow.error < 1e-9, "{}", slow.error);
+        }
     }
 }

@@ -35,7 +35,7 @@ impl State {
         outside
     }
 
-    /// The population risk E[e²], never negative, exact to rounding also where it is tiny (2').
+    /// The population risk `E[e²]`, never negative, exact to rounding also where it is tiny (2').
     pub fn risk(&self) -> f64 {
         risk(&self.q, &self.rho, &Mat::identity(self.rho.cols()))
     }
@@ -92,7 +92,7 @@ impl State {
     }
 }
 
-/// The risk E[e²] = tr(M)² + 2 tr(M²) for any teacher Gram T, free of cancellation (2'):
+/// The risk `E[e²]` = tr(M)² + 2 tr(M²) for any teacher Gram T, free of cancellation (2'):
 ///
 ///   R = (tr m + tr N⊥/p)² + 2 [‖m‖² + (2/p²) tr(ρ̃ᵀ N⊥ ρ̃) + ‖N⊥‖²/p²],   m = ρ̃ᵀρ̃/p − LᵀL/p*,
 ///

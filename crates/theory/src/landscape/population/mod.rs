@@ -3,9 +3,9 @@
 //! The risk depends on the weights through their Gram matrix alone, so its Hessian is known from averages over the few
 //! fields. By Stein's lemma, with rows = F · frame, frame an orthonormal basis of the span of all rows,
 //!
-//!   grad_i R = Σ_k A_ik row_k,      H_ij = E[c_ij] 1 + frameᵀ E[c_ij (z zᵀ − 1)] frame,
+//!   grad_i R = Σ_k A_ik row_k,      `H_ij = E[c_ij] 1 + frameᵀ E[c_ij (z zᵀ − 1)] frame`,
 //!
-//! A = E[∂kick/∂h], c_ij = ∂kick_i/∂h_j over trained rows. Outside the span H is E[c] ⊗ 1: the spectrum in N
+//! `A = E[∂kick/∂h]`, c_ij = ∂kick_i/∂h_j over trained rows. Outside the span H is `E[c] ⊗ 1`: the spectrum in N
 //! dimensions costs an eigenproblem of trained × span, whatever N. Trained scalars are held fixed.
 
 pub(crate) mod quantities;
