@@ -88,8 +88,10 @@ fn reduced_and_direct_agree_in_law_from_two_dimensions_on() {
 
 #[test]
 fn misaligned_and_two_layer_chains_agree_in_law() {
-    let spec =
-        LoraSingleIndex { misalignment: Some(Misalignment::Weight(0.6)), ..LoraSingleIndex::matched(0.4, "erf(z)") };
+    let spec = LoraSingleIndex {
+        misalignment: Some(Misalignment::Weight(0.6)),
+        ..LoraSingleIndex::matched(0.4, "erf(z)")
+    };
     let teachers = Mat::from_rows(&[vec![1.0, 0.2], vec![0.2, 1.0]]).unwrap();
     let r = Mat::from_rows(&[vec![0.3, -0.1]]).unwrap();
     let how = (5, 0.4, Retraction::Euclidean);
@@ -116,11 +118,12 @@ fn the_mean_of_one_step_is_the_population_gradient() {
     (record.replicas, record.seed) = (2000, 3);
     let run = Reduced.run(&problem, &record, &Unwatched).unwrap();
     let velocity = landscape.velocity(State::aligned(0.15, 0.2));
-    for (name, before, rate_of_change) in
-        [("u", 0.15, velocity.amplitude), ("m", 0.2, velocity.overlap)]
-    {
+    for (name, before, rate_of_change) in [("u", 0.15, velocity.amplitude), ("m", 0.2, velocity.overlap)] {
         let mean = &run.mean(name).unwrap()[0];
         let (got, error) = ((mean.value - before) / rate, mean.error / rate);
-        assert!((got - rate_of_change).abs() < 4.0 * error + 1e-3 * rate_of_change.abs(), "{name}: {got} {rate_of_change} {error}");
+        assert!(
+            (got - rate_of_change).abs() < 4.0 * error + 1e-3 * rate_of_change.abs(),
+            "{name}: {got} {rate_of_change} {error}"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! The single-index model: parameters, rule and observables.
 
-use super::batch::{Sliced, TOGETHER};
+use super::batch::{self, Sliced, TOGETHER};
 use super::landscape::Landscape;
 use super::population::{FieldLaw, Loss, Population};
 use crate::families::{Family, ModelError, Reference, Refusal};
@@ -245,9 +245,9 @@ impl LocalRule for SingleIndexRule {
         out.scalars[0] = common * sample.fields[0];
     }
 
-    fn kick_batch(&self, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
-        let n = batch.size;
-        let [u, mu, b] = self.weights(batch.scalars);
+    fn kick_batch(&self, samples: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
+        let n = samples.size;
+        let [u, mu, b] = self.weights(samples.scalars);
         let weight = -self.population.loss.weight();
         let residual = if self.population.loss.has_residual() { 1.0 } else { 0.0 };
         let (mut s, mut value, mut slope, mut label) =
@@ -256,24 +256,20 @@ impl LocalRule for SingleIndexRule {
         let mut from = 0;
         while from < n {
             let count = TOGETHER.min(n - from);
-            let field = |k: usize| &batch.fields[k * n + from..k * n + from + count];
+            let field = |k: usize| &samples.fields[k * n + from..k * n + from + count];
             let (own, teacher) = (field(0), field(1));
             let (s, value, slope, label) =
                 (&mut s[..count], &mut value[..count], &mut slope[..count], &mut label[..count]);
-            for ((s, own), teacher) in s.iter_mut().zip(own).zip(teacher) {
-                *s = u * own + mu * teacher;
-            }
+            batch::combine(u, own, mu, teacher, s);
             if self.misalignment.is_some() {
-                s.iter_mut().zip(field(2)).for_each(|(s, stray)| *s += b * stray);
+                batch::add_scaled(s, b, field(2));
             }
             self.student.values_and_slopes(s, value, slope);
             self.label.values(teacher, label);
             let out = &mut rows[from..from + count];
-            let noise = &batch.noise[from..from + count];
-            for i in 0..count {
-                out[i] = weight * (label[i] + noise[i] - residual * value[i]) * slope[i];
-            }
-            scalars[0] += didact_math::linalg::dot(out, own);
+            let noise = &samples.noise[from..from + count];
+            batch::pulls(weight, label, noise, residual, value, slope, out);
+            scalars[0] += batch::dot(out, own);
             out.iter_mut().for_each(|c| *c *= u);
             from += count;
         }
