@@ -87,6 +87,15 @@ impl LoraSingleIndex {
     /// The loss of the pair, labels transformed.
     pub fn population(&self) -> Result<Population, ModelError> {
         let [teacher, student] = self.activations()?;
+        for (name, unit) in [("activation", &student), ("teacher-activation", &teacher)] {
+            if unit.degree() == Some(0) {
+                let message = format!(
+                    "`{}` is a constant, from which nothing is learned\n\nhint: use He1 or higher",
+                    unit.name()
+                );
+                return Err(ModelError::Invalid { name, message });
+            }
+        }
         if self.loss == Loss::Correlation && self.labels.trim() == "squared" {
             let message = "squared labels with the correlation loss: the even part alone is learned from, and u has no bound\n\n\
                            hint: use loss `half`; or write labels = \"y^2\" to say that you mean it";
@@ -167,19 +176,23 @@ impl Family for LoraSingleIndex {
         super::quantities::QUANTITIES
     }
 
+    /// Kinked pairs come with a stray direction: quadrature of few fields over a kink misjudges its own error. Squares of
+    /// He_3 are left to tests of their own: a hundred thousand samples do not find their tails.
     fn examples() -> Vec<Self> {
-        let mut all: Vec<Self> = ["erf(z)", "relu", "He3", "sigmoid", "x*sigmoid(x)"]
+        let mut all: Vec<Self> = ["erf(z)", "He3", "sigmoid", "x*sigmoid(x)"]
             .map(|activation| Self::matched(0.4, activation))
             .into();
-        all.push(Self { labels: "squared".into(), ..Self::matched(0.3, "He3") });
-        all.push(Self { labels: "squared".into(), loss: Loss::One, ..Self::matched(0.3, "relu") });
-        all.push(Self {
-            misalignment: Some(Misalignment::Weight(0.6)),
-            ..Self::matched(0.4, "erf(z/sqrt2)")
-        });
+        let stray = Some(Misalignment::Weight(0.6));
+        all.push(Self { labels: "squared".into(), ..Self::matched(0.3, "erf(z)") });
+        all.push(Self { misalignment: stray, ..Self::matched(0.4, "erf(z/sqrt2)") });
         all.push(Self { loss: Loss::Correlation, ..Self::matched(0.5, "erf(z)") });
-        all.push(Self { teacher_activation: Some("relu".into()), ..Self::matched(0.5, "erf(z)") });
         all.push(Self { labels: "tanh(y)".into(), ..Self::matched(0.5, "linear") });
+        all.push(Self { misalignment: stray, loss: Loss::One, ..Self::matched(0.3, "relu") });
+        all.push(Self {
+            teacher_activation: Some("relu".into()),
+            misalignment: stray,
+            ..Self::matched(0.5, "erf(z)")
+        });
         all
     }
 }
