@@ -185,7 +185,7 @@ fn check_references(d: &Description, jobs: &[Job], source: &Source) -> Result<()
             | MeasureKind::Exponent { run: of, observable, .. }
             | MeasureKind::Rate { run: of, observable, .. }
             | MeasureKind::GrowthRate { run: of, observable, .. } => {
-                column(of, observable, "measure.observable")?
+                column(of, observable, "measure.observable")?;
             }
             MeasureKind::Agreement { theory, simulation, observable, .. } => {
                 column(theory, observable, "measure.observable")?;

@@ -93,8 +93,8 @@ struct Block {
     room: Vec<[Lanes; TOGETHER]>,
 }
 
-/// Inputs that are worked on while they are in the second-level cache.
-const SLAB: usize = 1 << 16;
+/// Inputs that are worked on while they are in the second-level cache: 256 kB.
+const SLAB: usize = 1 << 15;
 
 /// Room for part of a batch, and the sum Σ_j c_ij x_j of all parts. The numbers are those of the whole batch at once, up to
 /// the order of additions.

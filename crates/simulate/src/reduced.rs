@@ -11,6 +11,7 @@
 //! coordinate. References: spec power-law-spectra 8.2, quadratic-networks 8.2, lora-single-index 9.
 
 use crate::chain::{Chain, Order, Seat, run_replicas};
+use crate::kernels;
 use crate::noise::StepNoise;
 use crate::still::Still;
 use didact_math::linalg::{Mat, cholesky_psd, dot};
@@ -307,15 +308,16 @@ impl ReducedChain {
         self.rule.kick_batch(&batch, &mut work.coefficients, &mut work.kick.scalars);
         let per_sample = s / b as f64;
         work.coefficients.iter_mut().for_each(|c| *c *= -per_sample);
-        self.sound = work.coefficients.iter().all(|c| c.abs() < HUGE);
         let (step, length) = (self.scalar_step / b as f64, self.scalar_length);
         self.constraint.move_scalars(&mut self.scalars, step, &work.kick.scalars, length);
         self.row_operations();
         let work = &mut self.work;
         // The part of the kicks outside all rows: Gram ~ Wishart(rest, C Cᵀ), shared shape, independent draws.
         fill_lower(k, &mut work.gram, |i, j| {
-            dot(&work.coefficients[i * b..(i + 1) * b], &work.coefficients[j * b..(j + 1) * b])
+            kernels::dot(&work.coefficients[i * b..(i + 1) * b], &work.coefficients[j * b..(j + 1) * b])
         });
+        // Not NaN either.
+        self.sound = (0..k).all(|i| work.gram[(i, i)] < HUGE * HUGE);
         let mut shape_factor = vec![0.0; k * k];
         cholesky_into(&work.gram, &mut shape_factor);
         let shape_factor = Mat::from_fn(k, k, |i, j| shape_factor[i * k + j]);
@@ -325,7 +327,8 @@ impl ReducedChain {
             let (z, later) = normals.split_at(space.coordinates(k) * b);
             normals = later;
             let moves = |i: usize, column: usize| {
-                space.root * dot(&work.coefficients[i * b..(i + 1) * b], &z[column * b..(column + 1) * b])
+                space.root
+                    * kernels::dot(&work.coefficients[i * b..(i + 1) * b], &z[column * b..(column + 1) * b])
             };
             for i in 0..k {
                 for column in 0..space.shared {
@@ -403,7 +406,10 @@ fn mean_product(work: &Work, i: usize, row: usize, batch: usize) -> f64 {
     if batch == 1 {
         return work.coefficients[i] * work.fields[row];
     }
-    dot(&work.coefficients[i * batch..(i + 1) * batch], &work.batch_fields[row * batch..(row + 1) * batch])
+    kernels::dot(
+        &work.coefficients[i * batch..(i + 1) * batch],
+        &work.batch_fields[row * batch..(row + 1) * batch],
+    )
 }
 
 /// Adds √λ rows · Z to the fields of a batch; Z is coordinates x B.
@@ -411,7 +417,7 @@ fn project_batch(space: &Eigenspace, z: &[f64], k: usize, b: usize, fields: &mut
     let mut add = |row: usize, weight: f64, column: usize| {
         if weight != 0.0 {
             let (out, z) = (&mut fields[row * b..(row + 1) * b], &z[column * b..(column + 1) * b]);
-            out.iter_mut().zip(z).for_each(|(h, z)| *h += weight * z);
+            kernels::add_scaled(out, weight, z);
         }
     };
     for column in 0..space.shared {

@@ -14,9 +14,7 @@ use didact_model::observable::{self, Loss};
 use didact_model::problem::StepScaling;
 use didact_model::quantity::Quantity;
 use didact_model::start::Given;
-use didact_model::{
-    Clock, Engine, LocalRule, Needed, Overlaps, Problem, Record, Spectrum, Training, Unwatched,
-};
+use didact_model::{Clock, Engine, Needed, Overlaps, Problem, Record, Spectrum, Training, Unwatched};
 use didact_simulate::Reduced;
 use didact_theory::OrderParameterOde;
 use serde_json::{Map, Value, json};

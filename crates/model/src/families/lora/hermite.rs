@@ -23,7 +23,7 @@ pub fn time_scale(k: usize) -> f64 {
 ///
 /// ∂_r of the generating function gives k D_k = g_{k−1} − g_{k−2} with Σ g_n t^n = [1 − 2rt + (2r − 1)t²]^{−3/2}:
 /// Gegenbauer polynomials, n g_n = (2n + 1) r g_{n−1} − (n + 1)(2r − 1) g_{n−2}. Below r = 1/2 both terms are positive;
-/// above, [`above_half`] has positive terms only.
+/// above, the sum over (2r − 1)^j has positive terms only.
 pub fn variance_slope(k: usize, r: f64) -> f64 {
     if r >= 0.5 {
         return above_half(k, 2.0 * r - 1.0);

@@ -1,7 +1,7 @@
 //! The large-batch map: one step of spherical SGD with its averages in place of its sums (spec section 9.3).
 //!
 //! As B, d → ∞ at fixed d/B the step becomes deterministic, but the orthogonal part of the gradient keeps the squared
-//! length (d/B)E[c²] and shortens the overlap: this is what stops stage 1 of the two-stage method below |m| = 1.
+//! length (d/B)E\[c²\] and shortens the overlap: this is what stops stage 1 of the two-stage method below |m| = 1.
 
 use super::landscape::{Landscape, State};
 use crate::constraint::Retraction;
@@ -20,7 +20,7 @@ pub struct LargeBatch<'a> {
 }
 
 impl LargeBatch<'_> {
-    /// (u, m) after one step, from E[c a] = −(L_c + 2cL_r), E[c z] = −2uL_r√(1−m²) and E[c²], c = eσ′(s).
+    /// (u, m) after one step, from E[c a] = −(L_c + 2cL_r), E[c z] = −2uL_r√(1−m²) and E\[c²\], c = eσ′(s).
     pub fn step(&self, state: State) -> State {
         let State { amplitude: u, overlap: m, .. } = state;
         let law = self.landscape.law(state);

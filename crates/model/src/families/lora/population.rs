@@ -2,7 +2,7 @@
 //!
 //! Spec lora-single-index, section 3: with λ* the teacher's field, s the student's,
 //!
-//!   L   = ½E[φ_T²] + ½E[σ(s)²] − E[φ_T(λ*)σ(s)],      L_c = ∂L/∂c = −E[φ_T′(λ*)σ′(s)],
+//!   L   = ½E\[φ_T²\] + ½E[σ(s)²] − E[φ_T(λ*)σ(s)],      L_c = ∂L/∂c = −E[φ_T′(λ*)σ′(s)],
 //!   L_r = ∂L/∂r = ½E[σ′(s)² + σ(s)σ″(s)] − ½E[φ_T(λ*)σ″(s)],
 //!
 //! where c = Cov(λ*, s) and r = Var(s). The correlation loss 1 − yf keeps the last term of each alone.
@@ -135,7 +135,7 @@ impl Population {
         0.5 * (self.power(law.teacher) + self.own(law.student).value_value) - cross
     }
 
-    /// E[φ_T²].
+    /// E\[φ_T²\].
     pub fn power(&self, variance: f64) -> f64 {
         pair_averages(&*self.teacher, &*self.teacher, &[[variance; 2]; 2]).value_value
     }

@@ -1,6 +1,6 @@
 //! The single-index model: parameters, rule and observables.
 
-use super::batch::{Sliced, TOGETHER};
+use super::batch::{self, Sliced, TOGETHER};
 use super::landscape::Landscape;
 use super::population::{FieldLaw, Loss, Population};
 use crate::families::{Family, ModelError, Reference, Refusal};
@@ -87,6 +87,15 @@ impl LoraSingleIndex {
     /// The loss of the pair, labels transformed.
     pub fn population(&self) -> Result<Population, ModelError> {
         let [teacher, student] = self.activations()?;
+        for (name, unit) in [("activation", &student), ("teacher-activation", &teacher)] {
+            if unit.degree() == Some(0) {
+                let message = format!(
+                    "`{}` is a constant, from which nothing is learned\n\nhint: use He1 or higher",
+                    unit.name()
+                );
+                return Err(ModelError::Invalid { name, message });
+            }
+        }
         if self.loss == Loss::Correlation && self.labels.trim() == "squared" {
             let message = "squared labels with the correlation loss: the even part alone is learned from, and u has no bound\n\n\
                            hint: use loss `half`; or write labels = \"y^2\" to say that you mean it";
@@ -167,19 +176,23 @@ impl Family for LoraSingleIndex {
         super::quantities::QUANTITIES
     }
 
+    /// Kinked pairs come with a stray direction: quadrature of few fields over a kink misjudges its own error. Squares of
+    /// He_3 are left to tests of their own: a hundred thousand samples do not find their tails.
     fn examples() -> Vec<Self> {
-        let mut all: Vec<Self> = ["erf(z)", "relu", "He3", "sigmoid", "x*sigmoid(x)"]
+        let mut all: Vec<Self> = ["erf(z)", "He3", "sigmoid", "x*sigmoid(x)"]
             .map(|activation| Self::matched(0.4, activation))
             .into();
-        all.push(Self { labels: "squared".into(), ..Self::matched(0.3, "He3") });
-        all.push(Self { labels: "squared".into(), loss: Loss::One, ..Self::matched(0.3, "relu") });
-        all.push(Self {
-            misalignment: Some(Misalignment::Weight(0.6)),
-            ..Self::matched(0.4, "erf(z/sqrt2)")
-        });
+        let stray = Some(Misalignment::Weight(0.6));
+        all.push(Self { labels: "squared".into(), ..Self::matched(0.3, "erf(z)") });
+        all.push(Self { misalignment: stray, ..Self::matched(0.4, "erf(z/sqrt2)") });
         all.push(Self { loss: Loss::Correlation, ..Self::matched(0.5, "erf(z)") });
-        all.push(Self { teacher_activation: Some("relu".into()), ..Self::matched(0.5, "erf(z)") });
         all.push(Self { labels: "tanh(y)".into(), ..Self::matched(0.5, "linear") });
+        all.push(Self { misalignment: stray, loss: Loss::One, ..Self::matched(0.3, "relu") });
+        all.push(Self {
+            teacher_activation: Some("relu".into()),
+            misalignment: stray,
+            ..Self::matched(0.5, "erf(z)")
+        });
         all
     }
 }
@@ -245,9 +258,9 @@ impl LocalRule for SingleIndexRule {
         out.scalars[0] = common * sample.fields[0];
     }
 
-    fn kick_batch(&self, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
-        let n = batch.size;
-        let [u, mu, b] = self.weights(batch.scalars);
+    fn kick_batch(&self, samples: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
+        let n = samples.size;
+        let [u, mu, b] = self.weights(samples.scalars);
         let weight = -self.population.loss.weight();
         let residual = if self.population.loss.has_residual() { 1.0 } else { 0.0 };
         let (mut s, mut value, mut slope, mut label) =
@@ -256,24 +269,20 @@ impl LocalRule for SingleIndexRule {
         let mut from = 0;
         while from < n {
             let count = TOGETHER.min(n - from);
-            let field = |k: usize| &batch.fields[k * n + from..k * n + from + count];
+            let field = |k: usize| &samples.fields[k * n + from..k * n + from + count];
             let (own, teacher) = (field(0), field(1));
             let (s, value, slope, label) =
                 (&mut s[..count], &mut value[..count], &mut slope[..count], &mut label[..count]);
-            for ((s, own), teacher) in s.iter_mut().zip(own).zip(teacher) {
-                *s = u * own + mu * teacher;
-            }
+            batch::combine(u, own, mu, teacher, s);
             if self.misalignment.is_some() {
-                s.iter_mut().zip(field(2)).for_each(|(s, stray)| *s += b * stray);
+                batch::add_scaled(s, b, field(2));
             }
             self.student.values_and_slopes(s, value, slope);
             self.label.values(teacher, label);
             let out = &mut rows[from..from + count];
-            let noise = &batch.noise[from..from + count];
-            for i in 0..count {
-                out[i] = weight * (label[i] + noise[i] - residual * value[i]) * slope[i];
-            }
-            scalars[0] += didact_math::linalg::dot(out, own);
+            let noise = &samples.noise[from..from + count];
+            batch::pulls(weight, label, noise, residual, value, slope, out);
+            scalars[0] += batch::dot(out, own);
             out.iter_mut().for_each(|c| *c *= u);
             from += count;
         }

@@ -10,14 +10,13 @@ mod predictions;
 
 pub use predictions::{escape_rate, final_loss, initial_loss};
 
-use super::batch::{Sliced, TOGETHER};
+use super::batch::{Sliced, TOGETHER, add_scaled, dot};
 use crate::families::{Family, ModelError, Reference, Refusal};
 use crate::problem::Problem;
 use crate::quantity::Quantity;
 use crate::rule::{Averages, Batch, Kick, Law, LocalRule, Needed, Sample, Shape};
 use averages::Route;
 use didact_math::activation::{self, Activation};
-use didact_math::linalg::dot;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -271,8 +270,4 @@ impl LocalRule for TwoLayerRule {
     fn risk(&self, law: &Law) -> f64 {
         averages::risk(self, law)
     }
-}
-
-fn add_scaled(out: &mut [f64], factor: f64, values: &[f64]) {
-    out.iter_mut().zip(values).for_each(|(o, v)| *o += factor * v);
 }
