@@ -539,7 +539,7 @@ mod tests {
             first = inputs[..d].to_vec();
             let (old, old_scalars) = (weights.clone(), scalars.clone());
             for (x, label) in inputs.chunks_exact(d).zip(noise.labels()) {
-                let fields: Vec<f64> = (0..5).map(|i| didact_math::linalg::dot(old.row(i), x)).collect();
+                let fields: Vec<f64> = (0..5).map(|i| dot(old.row(i), x)).collect();
                 rule.kick(&Sample { fields: &fields, scalars: &old_scalars, noise: 0.1 * label }, &mut kick);
                 for i in 0..3 {
                     weights.row_mut(i).iter_mut().zip(x).for_each(|(w, x)| *w -= size * kick.rows[i] * x);
@@ -547,7 +547,7 @@ mod tests {
                 }
             }
             for i in 0..3 {
-                let scale = (0.3 / didact_math::linalg::dot(weights.row(i), weights.row(i))).sqrt();
+                let scale = (0.3 / dot(weights.row(i), weights.row(i))).sqrt();
                 weights.row_mut(i).iter_mut().for_each(|w| *w *= scale);
             }
             let mut difference = chain.overlaps().blocks[0].clone();
