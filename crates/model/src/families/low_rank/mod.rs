@@ -311,7 +311,7 @@ impl Family for LowRank {
     }
 
     fn start(&self) -> Result<Option<Arc<dyn Start>>, ModelError> {
-        validate::network(self)?;
+        validate::unscaled_network(self)?;
         Ok(Some(Arc::new(LowRankStart {
             student: self.student,
             base: self.base.clone(),

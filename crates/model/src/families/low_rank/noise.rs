@@ -4,10 +4,10 @@
 //! one-dimensional integrals; joint cumulants add over neurons; what is left is an average over (a, b).
 
 use super::network::Network;
-use super::outer::{OuterRule, Point, TwoSlopes};
+use super::outer::{OuterRule, Point, TwoSlopes, smooth_rule};
 use didact_math::gauss::GaussianRule;
 use didact_math::gauss::normal::{cdf, density};
-use didact_math::gauss::quadrature::{REACH, gauss_hermite};
+use didact_math::gauss::quadrature::gauss_hermite;
 
 /// Neurons that have the same c_i, ĉ_i and λ_i.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -174,7 +174,7 @@ impl Inner {
         }
         match activation.degree() {
             Some(degree) => Self::Rule(gauss_hermite(2 * degree.max(1)).clone()),
-            None => Self::Rule(GaussianRule::trapezoid((0.3f64).min(0.3 / steepness), REACH)),
+            None => Self::Rule(smooth_rule(activation, steepness)),
         }
     }
 

@@ -60,6 +60,12 @@ pub(super) struct OuterRule<'a> {
     pub(super) steepness: f64,
 }
 
+/// The trapezoidal rule for products of four factors σ(steepness · z). At 1.5 times the resolution of σ a pole leaves
+/// e^{−33} (tanh at spacing 0.3); the Gaussian itself leaves e^{−2π²/δ²} = 1e-34 at 0.5.
+pub(super) fn smooth_rule(activation: &dyn Activation, steepness: f64) -> GaussianRule {
+    GaussianRule::trapezoid((1.5 * activation.resolution() / steepness.max(1.0)).min(0.5), REACH)
+}
+
 impl OuterRule<'_> {
     /// The nodes; `None` when σ has kinks but more than two straight pieces.
     pub(super) fn points(&self) -> Option<Vec<Point>> {
@@ -67,7 +73,7 @@ impl OuterRule<'_> {
             let rule = match self.activation.degree() {
                 // D²F² has degree 4n − 2, with b² 4n.
                 Some(degree) => gauss_hermite(2 * degree.max(1) + 1).clone(),
-                None => GaussianRule::trapezoid((0.3f64).min(0.3 / self.steepness), REACH),
+                None => smooth_rule(self.activation, self.steepness),
             };
             return Some(self.product(&rule));
         }
@@ -104,7 +110,10 @@ impl OuterRule<'_> {
         let angular = gauss_legendre(24);
         for pair in borders.windows(2) {
             let (start, width) = (pair[0], pair[1] - pair[0]);
-            let mut shares = vec![0.0, 0.5, 1.0];
+            let mut shares = vec![0.0, 1.0];
+            if levels > 1 {
+                shares.push(0.5);
+            }
             for level in 2..=levels {
                 let share = 0.5f64.powi(level);
                 shares.extend([share, 1.0 - share]);

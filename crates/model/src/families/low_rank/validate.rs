@@ -56,8 +56,8 @@ pub(super) fn unit_gram(gram: &Mat) -> Result<(), String> {
     Ok(())
 }
 
-/// The network of a description, everything about it checked.
-pub(super) fn network(spec: &LowRank) -> Result<Network, ModelError> {
+/// The network of a description with A = 1, everything about it checked.
+pub(super) fn unscaled_network(spec: &LowRank) -> Result<Network, ModelError> {
     let k = spec.units;
     if k == 0 {
         return Err(ModelError::Zero { name: "units" });
@@ -84,7 +84,12 @@ pub(super) fn network(spec: &LowRank) -> Result<Network, ModelError> {
     if spec.train_loading && spec.student != StudentKind::RankOne {
         return Err(invalid("train-loading", "only the student `rank-one` has a loading to train"));
     }
-    let mut network = Network::new(activation, second_layer, spec.xi(), spec.mode);
+    Ok(Network::new(activation, second_layer, spec.xi(), spec.mode))
+}
+
+/// The network of a description.
+pub(super) fn network(spec: &LowRank) -> Result<Network, ModelError> {
+    let mut network = unscaled_network(spec)?;
     network.output_scale = output_scale(spec, &network)?;
     Ok(network)
 }
