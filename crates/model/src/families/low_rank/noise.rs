@@ -27,12 +27,11 @@ pub fn classes(network: &Network, loading: &[f64], student_loading: &[f64]) -> (
         loading.iter().zip(student_loading).zip(&network.second_layer)
     {
         let class = Class { loading, student_loading, weight };
-        match classes.iter().position(|c| *c == class) {
-            Some(at) => counts[at] += 1,
-            None => {
-                classes.push(class);
-                counts.push(1);
-            }
+        if let Some(at) = classes.iter().position(|c| *c == class) {
+            counts[at] += 1;
+        } else {
+            classes.push(class);
+            counts.push(1);
         }
     }
     (classes, counts)

@@ -106,7 +106,7 @@ impl OuterRule<'_> {
         borders.push(borders[0] + TAU);
         // Layers of width 1/sharpness: panels that shrink towards both ends, and towards r = 0.
         let levels = (2.0 * self.sharpness).log2().ceil().clamp(0.0, 12.0) as i32;
-        let (radii, mut points) = (self.radii(levels), Vec::new());
+        let (radii, mut points) = (radii(levels), Vec::new());
         let angular = gauss_legendre(24);
         for pair in borders.windows(2) {
             let (start, width) = (pair[0], pair[1] - pair[0]);
@@ -132,26 +132,26 @@ impl OuterRule<'_> {
         }
         points
     }
+}
 
-    /// Nodes and weights of ∫ r e^{−r²/2} dr on [0, 13].
-    fn radii(&self, levels: i32) -> Vec<(f64, f64)> {
-        const END: f64 = 13.0;
-        let mut borders: Vec<f64> = (0..levels.max(1)).map(|level| END * 0.5f64.powi(level)).collect();
-        borders.push(0.0);
-        borders.reverse();
-        let rule = gauss_legendre(if levels <= 2 { 48 } else { 24 });
-        let panel = |pair: &[f64]| -> Vec<(f64, f64)> {
-            let (half, centre) = (0.5 * (pair[1] - pair[0]), f64::midpoint(pair[0], pair[1]));
-            let nodes = rule.nodes.iter().zip(&rule.weights);
-            nodes
-                .map(|(x, w)| {
-                    let r = centre + half * x;
-                    (r, half * w * r * (-0.5 * r * r).exp())
-                })
-                .collect()
-        };
-        borders.windows(2).flat_map(panel).collect()
-    }
+/// Nodes and weights of ∫ r e^{−r²/2} dr on [0, 13].
+fn radii(levels: i32) -> Vec<(f64, f64)> {
+    const END: f64 = 13.0;
+    let mut borders: Vec<f64> = (0..levels.max(1)).map(|level| END * 0.5f64.powi(level)).collect();
+    borders.push(0.0);
+    borders.reverse();
+    let rule = gauss_legendre(if levels <= 2 { 48 } else { 24 });
+    let panel = |pair: &[f64]| -> Vec<(f64, f64)> {
+        let (half, centre) = (0.5 * (pair[1] - pair[0]), f64::midpoint(pair[0], pair[1]));
+        let nodes = rule.nodes.iter().zip(&rule.weights);
+        nodes
+            .map(|(x, w)| {
+                let r = centre + half * x;
+                (r, half * w * r * (-0.5 * r * r).exp())
+            })
+            .collect()
+    };
+    borders.windows(2).flat_map(panel).collect()
 }
 
 #[cfg(test)]
