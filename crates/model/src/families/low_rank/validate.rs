@@ -2,6 +2,7 @@
 
 use super::dynamics::FiniteStep;
 use super::network::Network;
+use super::noise::NoiseError;
 use super::{
     Base, Loading, LowRank, NamedBase, NamedLoading, NamedScale, NamedStart, OutputScale, StartLaw,
     StudentKind,
@@ -10,7 +11,8 @@ use crate::families::{ModelError, Refusal};
 use crate::problem::Problem;
 use didact_math::activation::{self, Activation};
 use didact_math::linalg::{Mat, dot, is_psd};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 fn invalid(name: &'static str, message: impl Into<String>) -> ModelError {
     ModelError::Invalid { name, message: message.into() }
@@ -183,9 +185,9 @@ fn output_scale(spec: &LowRank, network: &Network) -> Result<f64, ModelError> {
                     "output-scale = \"useful-step\" is a rule for fine-tuning",
                 ));
             }
-            let flow = FiniteStep::new(network, &signs(&c), &signs(&own), 0.0)
+            let largest = largest_step(network, &signs(&c), &signs(&own))
                 .map_err(|e| invalid("output-scale", e.to_string()))?;
-            let largest = flow.largest_step().ok_or_else(|| {
+            let largest = largest.ok_or_else(|| {
                 invalid(
                     "output-scale",
                     "no step is useful on this instance: the signal vanishes or changes its sign before m = 0.9 \
@@ -195,6 +197,20 @@ fn output_scale(spec: &LowRank, network: &Network) -> Result<f64, ModelError> {
             Ok(largest.sqrt())
         }
     }
+}
+
+/// The largest useful step, remembered: every point of a sweep over d or replicas asks for the same one.
+fn largest_step(network: &Network, signs: &[f64], student_signs: &[f64]) -> Result<Option<f64>, NoiseError> {
+    static KNOWN: Mutex<BTreeMap<String, Option<f64>>> = Mutex::new(BTreeMap::new());
+    let Network { activation, second_layer, strength, .. } = network;
+    let key = format!("{} {strength} {second_layer:?} {signs:?} {student_signs:?}", activation.name());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(largest) = known().get(&key) {
+        return Ok(*largest);
+    }
+    let largest = FiniteStep::new(network, signs, student_signs, 0.0)?.largest_step();
+    known().insert(key, largest);
+    Ok(largest)
 }
 
 /// What the training must respect.
