@@ -154,7 +154,7 @@ pub fn gradient_noise(
     Ok(noise)
 }
 
-/// Moments M_rs = E[D^r F^s | a, b], r, s ≤ 2, at [r][s].
+/// Moments M_rs = E[D^r F^s | a, b], r, s ≤ 2, indexed by r, then s.
 type Moments = [[f64; 3]; 3];
 
 /// How the average over y_i is done.
