@@ -109,7 +109,7 @@ fn curvature_is_the_derivative_of_kick() {
                 }
             }
         }
-        assert!(checked > 28 * shape.trained * shape.rows(), "{name}: only {checked} slopes were smooth");
+        assert!(checked >= 28 * shape.trained * shape.rows(), "{name}: only {checked} slopes were smooth");
     });
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Lazy students whose loss is known in closed form.
 pub(super) trait LazyStudent: Trainee {
-    /// E[loss] when the trained rows are orthogonal to W; `c` is the covariance of all fields.
+    /// `E[loss]` when the trained rows are orthogonal to W; `c` is the covariance of all fields.
     fn closed_risk(&self, lazy: &LazyLoss, c: &Mat) -> f64;
 }
 

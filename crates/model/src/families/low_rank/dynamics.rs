@@ -247,7 +247,8 @@ mod tests {
             let network = network(name);
             let flow = FiniteStep::new(&network, &B, &S, 0.0).unwrap();
             let got = flow.stationary(gamma).unwrap();
-            assert!((got - m).abs() < if name == "h4" { 5e-3 } else { 1e-6 }, "{name}: {got}");
+            // Printed to so many digits; the zero of h4 is "near 0.19".
+            assert!((got - m).abs() < if name == "h4" { 0.01 } else { 1e-6 }, "{name}: {got}");
         }
         // First order in γ: slope V(1)/(4 h(1)), E6.
         for (name, slope) in [("sigmoid", 8.9e-4), ("relu", 0.2434)] {

@@ -311,7 +311,7 @@ impl Family for LowRank {
     }
 
     fn start(&self) -> Result<Option<Arc<dyn Start>>, ModelError> {
-        validate::network(self)?;
+        validate::unscaled_network(self)?;
         Ok(Some(Arc::new(LowRankStart {
             student: self.student,
             base: self.base.clone(),
@@ -342,7 +342,7 @@ impl Family for LowRank {
             loading: given(&[0.6, -0.8]),
             student_loading: given(&[0.28, 0.96]),
             second_layer: Some(vec![1.0, -0.7]),
-            ..Self::new("relu", 2, 1.7)
+            ..Self::new("sigmoid", 2, 1.7)
         });
         for student in [
             StudentKind::FromScratch,

@@ -128,7 +128,7 @@ impl<'a> Pairs<'a> {
         Self { activation, units, series }
     }
 
-    /// E[σσ], E[σ′σ′], E[σ″σ] and E[σσ″] of units i and j with the given covariance, clipped to a possible one.
+    /// `E[σσ]`, `E[σ′σ′]`, `E[σ″σ]` and `E[σσ″]` of units i and j with the given covariance, clipped to a possible one.
     pub fn at(&self, i: usize, j: usize, covariance: f64) -> PairAverages {
         let ((vi, si), (vj, sj)) = (self.units[i], self.units[j]);
         let limit = (vi * vj).sqrt();

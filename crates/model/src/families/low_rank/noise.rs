@@ -4,10 +4,10 @@
 //! one-dimensional integrals; joint cumulants add over neurons; what is left is an average over (a, b).
 
 use super::network::Network;
-use super::outer::{OuterRule, Point, TwoSlopes};
+use super::outer::{OuterRule, Point, TwoSlopes, smooth_rule};
 use didact_math::gauss::GaussianRule;
 use didact_math::gauss::normal::{cdf, density};
-use didact_math::gauss::quadrature::{REACH, gauss_hermite};
+use didact_math::gauss::quadrature::gauss_hermite;
 
 /// Neurons that have the same c_i, ĉ_i and λ_i.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,12 +27,11 @@ pub fn classes(network: &Network, loading: &[f64], student_loading: &[f64]) -> (
         loading.iter().zip(student_loading).zip(&network.second_layer)
     {
         let class = Class { loading, student_loading, weight };
-        match classes.iter().position(|c| *c == class) {
-            Some(at) => counts[at] += 1,
-            None => {
-                classes.push(class);
-                counts.push(1);
-            }
+        if let Some(at) = classes.iter().position(|c| *c == class) {
+            counts[at] += 1;
+        } else {
+            classes.push(class);
+            counts.push(1);
         }
     }
     (classes, counts)
@@ -155,7 +154,7 @@ pub fn gradient_noise(
     Ok(noise)
 }
 
-/// Moments M_rs = E[D^r F^s | a, b], r, s ≤ 2, at [r][s].
+/// Moments M_rs = E[D^r F^s | a, b], r, s ≤ 2, indexed by r, then s.
 type Moments = [[f64; 3]; 3];
 
 /// How the average over y_i is done.
@@ -174,7 +173,7 @@ impl Inner {
         }
         match activation.degree() {
             Some(degree) => Self::Rule(gauss_hermite(2 * degree.max(1)).clone()),
-            None => Self::Rule(GaussianRule::trapezoid((0.3f64).min(0.3 / steepness), REACH)),
+            None => Self::Rule(smooth_rule(activation, steepness)),
         }
     }
 

@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn the_closed_form_is_the_double_sum() {
-        let lambda: Vec<f64> = (0..8).map(|i| 0.4 + 0.2 * i as f64).collect();
+        let lambda: Vec<f64> = (0..8).map(|i| 0.4 + 0.2 * f64::from(i)).collect();
         for name in ["relu", "He3", "quad", "sigmoid", "abs", "h4", "tanh"] {
             let mut network = Network::new(parse(name).unwrap(), lambda.clone(), 2.2, Mode::Normalised);
             network.output_scale = 0.7;

@@ -60,6 +60,12 @@ pub(super) struct OuterRule<'a> {
     pub(super) steepness: f64,
 }
 
+/// The trapezoidal rule for products of four factors σ(steepness · z). At 1.5 times the resolution of σ a pole leaves
+/// e^{−33} (tanh at spacing 0.3); the Gaussian itself leaves e^{−2π²/δ²} = 1e-34 at 0.5.
+pub(super) fn smooth_rule(activation: &dyn Activation, steepness: f64) -> GaussianRule {
+    GaussianRule::trapezoid((1.5 * activation.resolution() / steepness.max(1.0)).min(0.5), REACH)
+}
+
 impl OuterRule<'_> {
     /// The nodes; `None` when σ has kinks but more than two straight pieces.
     pub(super) fn points(&self) -> Option<Vec<Point>> {
@@ -67,7 +73,7 @@ impl OuterRule<'_> {
             let rule = match self.activation.degree() {
                 // D²F² has degree 4n − 2, with b² 4n.
                 Some(degree) => gauss_hermite(2 * degree.max(1) + 1).clone(),
-                None => GaussianRule::trapezoid((0.3f64).min(0.3 / self.steepness), REACH),
+                None => smooth_rule(self.activation, self.steepness),
             };
             return Some(self.product(&rule));
         }
@@ -100,11 +106,14 @@ impl OuterRule<'_> {
         borders.push(borders[0] + TAU);
         // Layers of width 1/sharpness: panels that shrink towards both ends, and towards r = 0.
         let levels = (2.0 * self.sharpness).log2().ceil().clamp(0.0, 12.0) as i32;
-        let (radii, mut points) = (self.radii(levels), Vec::new());
+        let (radii, mut points) = (radii(levels), Vec::new());
         let angular = gauss_legendre(24);
         for pair in borders.windows(2) {
             let (start, width) = (pair[0], pair[1] - pair[0]);
-            let mut shares = vec![0.0, 0.5, 1.0];
+            let mut shares = vec![0.0, 1.0];
+            if levels > 1 {
+                shares.push(0.5);
+            }
             for level in 2..=levels {
                 let share = 0.5f64.powi(level);
                 shares.extend([share, 1.0 - share]);
@@ -123,26 +132,26 @@ impl OuterRule<'_> {
         }
         points
     }
+}
 
-    /// Nodes and weights of ∫ r e^{−r²/2} dr on [0, 13].
-    fn radii(&self, levels: i32) -> Vec<(f64, f64)> {
-        const END: f64 = 13.0;
-        let mut borders: Vec<f64> = (0..levels.max(1)).map(|level| END * 0.5f64.powi(level)).collect();
-        borders.push(0.0);
-        borders.reverse();
-        let rule = gauss_legendre(if levels <= 2 { 48 } else { 24 });
-        let panel = |pair: &[f64]| -> Vec<(f64, f64)> {
-            let (half, centre) = (0.5 * (pair[1] - pair[0]), f64::midpoint(pair[0], pair[1]));
-            let nodes = rule.nodes.iter().zip(&rule.weights);
-            nodes
-                .map(|(x, w)| {
-                    let r = centre + half * x;
-                    (r, half * w * r * (-0.5 * r * r).exp())
-                })
-                .collect()
-        };
-        borders.windows(2).flat_map(panel).collect()
-    }
+/// Nodes and weights of ∫ r e^{−r²/2} dr on [0, 13].
+fn radii(levels: i32) -> Vec<(f64, f64)> {
+    const END: f64 = 13.0;
+    let mut borders: Vec<f64> = (0..levels.max(1)).map(|level| END * 0.5f64.powi(level)).collect();
+    borders.push(0.0);
+    borders.reverse();
+    let rule = gauss_legendre(if levels <= 2 { 48 } else { 24 });
+    let panel = |pair: &[f64]| -> Vec<(f64, f64)> {
+        let (half, centre) = (0.5 * (pair[1] - pair[0]), f64::midpoint(pair[0], pair[1]));
+        let nodes = rule.nodes.iter().zip(&rule.weights);
+        nodes
+            .map(|(x, w)| {
+                let r = centre + half * x;
+                (r, half * w * r * (-0.5 * r * r).exp())
+            })
+            .collect()
+    };
+    borders.windows(2).flat_map(panel).collect()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::dynamics::FiniteStep;
 use super::network::Network;
+use super::noise::NoiseError;
 use super::{
     Base, Loading, LowRank, NamedBase, NamedLoading, NamedScale, NamedStart, OutputScale, StartLaw,
     StudentKind,
@@ -10,7 +11,8 @@ use crate::families::{ModelError, Refusal};
 use crate::problem::Problem;
 use didact_math::activation::{self, Activation};
 use didact_math::linalg::{Mat, dot, is_psd};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 fn invalid(name: &'static str, message: impl Into<String>) -> ModelError {
     ModelError::Invalid { name, message: message.into() }
@@ -56,8 +58,8 @@ pub(super) fn unit_gram(gram: &Mat) -> Result<(), String> {
     Ok(())
 }
 
-/// The network of a description, everything about it checked.
-pub(super) fn network(spec: &LowRank) -> Result<Network, ModelError> {
+/// The network of a description with A = 1, everything about it checked.
+pub(super) fn unscaled_network(spec: &LowRank) -> Result<Network, ModelError> {
     let k = spec.units;
     if k == 0 {
         return Err(ModelError::Zero { name: "units" });
@@ -84,7 +86,12 @@ pub(super) fn network(spec: &LowRank) -> Result<Network, ModelError> {
     if spec.train_loading && spec.student != StudentKind::RankOne {
         return Err(invalid("train-loading", "only the student `rank-one` has a loading to train"));
     }
-    let mut network = Network::new(activation, second_layer, spec.xi(), spec.mode);
+    Ok(Network::new(activation, second_layer, spec.xi(), spec.mode))
+}
+
+/// The network of a description.
+pub(super) fn network(spec: &LowRank) -> Result<Network, ModelError> {
+    let mut network = unscaled_network(spec)?;
     network.output_scale = output_scale(spec, &network)?;
     Ok(network)
 }
@@ -178,9 +185,9 @@ fn output_scale(spec: &LowRank, network: &Network) -> Result<f64, ModelError> {
                     "output-scale = \"useful-step\" is a rule for fine-tuning",
                 ));
             }
-            let flow = FiniteStep::new(network, &signs(&c), &signs(&own), 0.0)
+            let largest = largest_step(network, &signs(&c), &signs(&own))
                 .map_err(|e| invalid("output-scale", e.to_string()))?;
-            let largest = flow.largest_step().ok_or_else(|| {
+            let largest = largest.ok_or_else(|| {
                 invalid(
                     "output-scale",
                     "no step is useful on this instance: the signal vanishes or changes its sign before m = 0.9 \
@@ -190,6 +197,20 @@ fn output_scale(spec: &LowRank, network: &Network) -> Result<f64, ModelError> {
             Ok(largest.sqrt())
         }
     }
+}
+
+/// The largest useful step, remembered: every point of a sweep over d or replicas asks for the same one.
+fn largest_step(network: &Network, signs: &[f64], student_signs: &[f64]) -> Result<Option<f64>, NoiseError> {
+    static KNOWN: Mutex<BTreeMap<String, Option<f64>>> = Mutex::new(BTreeMap::new());
+    let Network { activation, second_layer, strength, .. } = network;
+    let key = format!("{} {strength} {second_layer:?} {signs:?} {student_signs:?}", activation.name());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(largest) = known().get(&key) {
+        return Ok(*largest);
+    }
+    let largest = FiniteStep::new(network, signs, student_signs, 0.0)?.largest_step();
+    known().insert(key, largest);
+    Ok(largest)
 }
 
 /// What the training must respect.

@@ -103,7 +103,7 @@ mod tests {
                 json!({"activation": "relu", "G": two, "c": [1, 0], "c_hat": [half, half], "xi": 1, "n": 2}),
                 "quantised",
             ),
-            ("signal-orthonormal", orthonormal(16.0, 4.0, 1.0), "theta"),
+            ("signal-zeros", orthonormal(16.0, 4.0, 1.0), "theta"),
             ("signal-zeros", orthonormal(64.0, 4.0, 0.5), "no signs"),
             ("signal-zeros", orthonormal(16.5, 4.0, 0.5), "no signs"),
             ("theorem-constants", json!({"d": 1000, "S": 0.5, "V": 64, "eps": 1.5}), "eps"),
