@@ -42,17 +42,31 @@ pub fn build(spec: &SpectrumSpec, source: &Source) -> Result<Spectrum, SpectraEr
     }
 }
 
-/// Replaces a file by what it says, so that the description is whole without it and its hash knows the numbers.
+/// Replaces every file by what it says, so that the description is whole without it and its hash knows the numbers.
 pub fn resolve(mut description: Description, source: &Source) -> Result<Description, Diagnostic> {
-    if matches!(description.data.spectrum, SpectrumSpec::File { .. }) {
-        let read = build(&description.data.spectrum, source);
-        let spectrum = read.map_err(|e| Diagnostic::new(e).at_key(source, "data.spectrum"))?;
-        description.data.spectrum = SpectrumSpec::Explicit {
-            eigenvalues: spectrum.eigenvalues().to_vec(),
-            weights: Some(spectrum.weights().to_vec()),
-        };
+    description.data.spectrum = written_out(description.data.spectrum, source)?;
+    let runs = description.run.iter_mut().map(|run| &mut run.set);
+    let sizes = [&mut description.quick, &mut description.full];
+    for set in runs.chain(sizes) {
+        let Some(value) = set.get_mut("data.spectrum") else { continue };
+        // What is no spectrum is refused where overrides are applied, with the key it stands under.
+        if let Ok(spec) = serde_json::from_value::<SpectrumSpec>(value.clone()) {
+            *value = serde_json::to_value(written_out(spec, source)?).map_err(Diagnostic::new)?;
+        }
     }
     Ok(description)
+}
+
+fn written_out(spec: SpectrumSpec, source: &Source) -> Result<SpectrumSpec, Diagnostic> {
+    if !matches!(spec, SpectrumSpec::File { .. }) {
+        return Ok(spec);
+    }
+    let read = build(&spec, source);
+    let spectrum = read.map_err(|e| Diagnostic::new(e).at_key(source, "data.spectrum"))?;
+    Ok(SpectrumSpec::Explicit {
+        eigenvalues: spectrum.eigenvalues().to_vec(),
+        weights: Some(spectrum.weights().to_vec()),
+    })
 }
 
 /// A path relative to the folder of the description.
@@ -85,6 +99,10 @@ mod tests {
         assert_eq!(spectrum(""), explicit(&[2.0, 0.5], &[1.0 / 3.0, 2.0 / 3.0]));
         assert_eq!(spectrum(", truncate = 1"), explicit(&[1.0], &[1.0]));
         assert_eq!(spectrum(", normalise = false, groups = 1"), explicit(&[4.0], &[1.0]));
+        let mut other = source("");
+        other.text += "[[run]]\nname = \"a\"\nengine = \"ode\"\nset = { \"data.spectrum\" = { kind = \"file\", path = \"eigenvalues.csv\" } }\n";
+        let set = &other.description().unwrap().run[0].set;
+        assert_eq!(set["data.spectrum"]["kind"], "explicit", "files of a single run are written out too");
         std::fs::remove_dir_all(folder).unwrap();
     }
 }
