@@ -1,8 +1,7 @@
 //! Bad input gets one clear message, exit code 2, and nothing is written. The messages are kept in `bad/`.
 //!
 //! Each `bad/<name>.toml` has its message beside it in `bad/<name>.txt`; `DIDACT_BLESS=1 cargo test --test bad_input`
-//! writes the messages anew, to be read before they are committed. `bad/<name>.compute` is a `didact compute`, one
-//! argument per line.
+//! writes the messages anew, to be read before they are committed.
 
 mod common;
 
@@ -32,26 +31,6 @@ fn every_bad_description_is_refused_with_its_message() {
         count += 1;
     }
     assert!(count >= 15, "{count} bad descriptions");
-}
-
-#[test]
-fn every_bad_quantity_is_refused_with_its_message() {
-    let folder = root().join("crates/cli/tests/bad");
-    let bless = std::env::var_os("DIDACT_BLESS").is_some();
-    let mut names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|f| f.unwrap().path()).collect();
-    names.sort();
-    for path in names.iter().filter(|p| p.extension().is_some_and(|e| e == "compute")) {
-        let arguments = std::fs::read_to_string(path).unwrap();
-        let run = didact().arg("compute").args(arguments.lines()).output().unwrap();
-        let (name, message) = (path.display(), String::from_utf8(run.stderr).unwrap());
-        assert_eq!(run.status.code(), Some(2), "{name}: {message}");
-        assert!(run.stdout.is_empty() && message.starts_with("error: "), "{name}: {message}");
-        let kept = path.with_extension("txt");
-        if bless {
-            std::fs::write(&kept, &message).unwrap();
-        }
-        assert_eq!(message, std::fs::read_to_string(&kept).unwrap_or_default(), "{name}");
-    }
 }
 
 #[test]

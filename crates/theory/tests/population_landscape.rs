@@ -9,8 +9,8 @@ use didact_model::LocalRule;
 use didact_model::families::Family;
 use didact_model::families::committee::Committee;
 use didact_model::families::quadratic::{QuadraticNetworks, Stationary, manifold_dimension};
-use didact_theory::landscape::population::{self, LandscapeError, SIZE_LIMIT};
 use didact_theory::landscape::population::stationary::{PointKind, classify};
+use didact_theory::landscape::population::{self, LandscapeError, SIZE_LIMIT};
 
 fn random(rows: usize, n: usize, size: f64, seed: u64) -> Mat {
     let mut stream = Stream::at(Address { seed, replica: 0, step: 0, lane: 0 });

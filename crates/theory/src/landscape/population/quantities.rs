@@ -1,7 +1,7 @@
 //! The population landscape by name: any family at any weights.
 
-use super::{self as population, Level, SIZE_LIMIT};
 use super::stationary::classify;
+use super::{self as population, Level, SIZE_LIMIT};
 use didact_math::linalg::{Mat, is_psd};
 use didact_model::families::Model;
 use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
