@@ -61,17 +61,15 @@ fn run_family(folder: &Path, family: &str, adapter: Adapter) -> usize {
             println!("  {id} ({kind}): panicked");
             continue;
         };
-        match answer {
-            Some(answer) => match verdict(case, &answer) {
-                Ok(()) => passed += 1,
-                Err(report) => {
-                    failed += 1;
-                    println!("  {id} ({kind}): {report}");
-                }
-            },
-            None => {
+        let verdict = match answer {
+            Some(answer) => verdict(case, &answer),
+            None => Err("unknown kind".into()),
+        };
+        match verdict {
+            Ok(()) => passed += 1,
+            Err(report) => {
                 failed += 1;
-                println!("  {id}: unknown kind {kind}");
+                println!("  {id} ({kind}): {report}");
             }
         }
     }

@@ -24,13 +24,11 @@ impl Drawable<'_> {
         for (point, entries) in rows(scan, series) {
             let mut others = point.clone();
             others.values.remove(x);
-            let at = match curves.iter().position(|(known, ..)| known.values == others.values) {
-                Some(at) => at,
-                None => {
-                    curves.push((others, Vec::new(), Vec::new()));
-                    curves.len() - 1
-                }
-            };
+            let known = curves.iter().position(|(known, ..)| known.values == others.values);
+            let at = known.unwrap_or(curves.len());
+            if known.is_none() {
+                curves.push((others, Vec::new(), Vec::new()));
+            }
             let (_, xs, ys) = &mut curves[at];
             xs.push(coordinate(scan, point, entries, x)?);
             ys.push(entries.map_or(Ok(f64::NAN), |e| number(scan, e, y))?);

@@ -20,11 +20,11 @@ pub struct LinearDescent {
 pub struct LinearState {
     /// C_θ(t,*) = E[1 − q].
     pub overlap: f64,
-    /// C_θ(t,t) = r² E[q²] + E[(1−q)²] + (s²/δ) E[(1−q)²/λ].
+    /// `C_θ(t,t) = r² E[q²] + E[(1−q)²] + (s²/δ) E[(1−q)²/λ]`.
     pub squared_length: f64,
     /// (1 − 2 C_θ(t,*) + C_θ(t,t) + s²)/2.
     pub test: f64,
-    /// ½ {(1 + r²) E[λ q²] + s² (1 − 1/δ + E[q²]/δ)}.
+    /// `½ {(1 + r²) E[λ q²] + s² (1 − 1/δ + E[q²]/δ)}`.
     pub train: f64,
 }
 

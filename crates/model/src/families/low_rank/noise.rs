@@ -44,11 +44,11 @@ pub struct GradientNoise {
     pub whole: f64,
     /// V_u = 4 E[D² F² b²]; E(gradient·u)² = (1 − m²) V_u.
     pub along: f64,
-    /// E[D²] = Φ(m).
+    /// `E[D²] = Φ(m)`.
     pub loss: f64,
     /// E[2 D F b] = h(m) √(1 − m²).
     pub drift: f64,
-    /// E[F²]: label noise of variance s² adds 4 s² E[F²] to V.
+    /// `E[F²]`: label noise of variance s² adds `4 s² E[F²]` to V.
     pub gain: f64,
 }
 
