@@ -323,9 +323,8 @@ impl DirectChain {
             }
         }
         self.sound = self.kicks.iter().all(|c| c.abs() < 1e100);
-        for (a, slope) in self.scalars.iter_mut().zip(&self.kick.scalars) {
-            *a -= self.scalar_step / b as f64 * slope;
-        }
+        let step = self.scalar_step / b as f64;
+        self.constraint.move_scalars(&mut self.scalars, step, &self.kick.scalars, self.scalar_length);
         if self.constraint != Constraint::none() {
             self.row_operations();
         }
