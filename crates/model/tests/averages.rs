@@ -78,8 +78,8 @@ fn drift_without_noise_is_the_same_drift() {
         let (mut both, mut alone) = (Averages::new(rule.shape()), Averages::new(rule.shape()));
         rule.averages(law, Needed::DriftAndNoise, &mut both);
         rule.averages(law, Needed::Drift, &mut alone);
-        // Quadrature refines until all that is asked for has converged: the same drift within the errors it states.
-        let most = both.error + alone.error;
+        // Without a closed form the two may choose different rules: six of the errors they state, as above; exact with one.
+        let most = 6.0 * (both.error + alone.error);
         let pairs = both.drift.as_slice().iter().zip(alone.drift.as_slice());
         for (a, b) in pairs.chain(both.scalars.iter().zip(&alone.scalars)) {
             assert!((a - b).abs() <= most, "{name}: {a} and {b}, stated error {most:e}");
