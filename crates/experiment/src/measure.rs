@@ -217,7 +217,9 @@ impl Measured {
 fn over_sweep(kind: &MeasureKind, results: &Results, done: &[Measured]) -> Found {
     match kind {
         MeasureKind::ScanExponent { scan, entry, over, window, at } => {
-            let (x, y): (Vec<f64>, Vec<f64>) = results.scanned(scan, (entry, over), at)?.into_iter().unzip();
+            let mut pairs = results.scanned(scan, (entry, over), at)?;
+            pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let (x, y): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
             let fit = fit_exponent(&x, &y, Noise::Estimated, (window[0], window[1]))
                 .map_err(|e| format!("scan `{scan}`: {e}"))?;
             return Ok(Estimate { value: fit.exponent, error: fit.exponent_error });

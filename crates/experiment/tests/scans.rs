@@ -11,7 +11,8 @@ title = "Plateaus of committees"
 [[scan]]
 name = "width"
 quantity = "committee/plateau"
-over = { M = { from = 2, to = 64, points = 6, spacing = "log", integer = true } }
+# In any order: fits sort it.
+over = { M = [64, 32, 2, 4, 8, 16] }
 
 [[scan]]
 name = "plane"
