@@ -1,6 +1,6 @@
 //! The loops over the data matrix: every row is projected and added to the gradient while it is in cache.
 //!
-//! Products and sums are rounded separately and in a fixed order, so that the numbers are the same on every processor. A
+//! Products are fused with sums, in a fixed order, so that the numbers are the same on every processor. A
 //! sweep projects four rows and, in the same loop, adds four rows that were projected a block earlier: memory is read
 //! without a pause, once per step.
 
@@ -16,16 +16,39 @@ macro_rules! kernels {
             /// Partial sums of one product: two vector registers.
             const LANES: usize = $lanes;
 
-            #[inline(always)]
-            fn fold(sums: &[$number; LANES]) -> $number {
-                let (mut sums, mut width) = (*sums, LANES);
-                while width > 1 {
-                    width /= 2;
-                    for lane in 0..width {
-                        sums[lane] += sums[lane + width];
+            /// The four sums. Never inlined: next to the loops it would tempt the compiler to vectorise across rows.
+            #[inline(never)]
+            fn fold(sums: &[[$number; LANES]; TOGETHER], out: &mut [$number; TOGETHER]) {
+                for (out, sums) in out.iter_mut().zip(sums) {
+                    let (mut sums, mut width) = (*sums, LANES);
+                    while width > 1 {
+                        width /= 2;
+                        for lane in 0..width {
+                            sums[lane] += sums[lane + width];
+                        }
                     }
+                    *out = sums[0];
                 }
-                sums[0]
+            }
+
+            /// A vector of a row.
+            #[inline(always)]
+            fn part(row: &[$number], at: usize) -> &[$number; LANES] {
+                row[at..at + LANES].try_into().expect("a vector")
+            }
+
+            #[inline(always)]
+            fn accumulate(w: &[$number; LANES], x: &[$number; LANES], sums: &mut [$number; LANES]) {
+                for lane in 0..LANES {
+                    sums[lane] = w[lane].mul_add(x[lane], sums[lane]);
+                }
+            }
+
+            /// kick_0 a + kick_1 b + kick_2 c + kick_3 e + g.
+            #[inline(always)]
+            fn added(kicks: &[$number; TOGETHER], row: [$number; TOGETHER], g: $number) -> $number {
+                let [a, b, c, e] = row;
+                kicks[0].mul_add(a, kicks[1].mul_add(b, kicks[2].mul_add(c, kicks[3].mul_add(e, g))))
             }
 
             /// Four rows of a matrix.
@@ -39,19 +62,17 @@ macro_rules! kernels {
                 pub(in super::super) fn project(x: &[$number], weights: &[$number], out: &mut [$number; TOGETHER]) {
                     let d = weights.len();
                     let x = rows(x, d);
-                    let mut sums = [[0.0; LANES]; TOGETHER];
+                    let [mut s0, mut s1, mut s2, mut s3] = [[0.0; LANES]; TOGETHER];
                     let whole = d / LANES * LANES;
                     for at in (0..whole).step_by(LANES) {
-                        let w: &[$number; LANES] = weights[at..at + LANES].try_into().expect("a vector");
-                        for (x, sums) in x.iter().zip(&mut sums) {
-                            let x: &[$number; LANES] = x[at..at + LANES].try_into().expect("a vector");
-                            for lane in 0..LANES {
-                                sums[lane] += w[lane] * x[lane];
-                            }
-                        }
+                        let w = part(weights, at);
+                        accumulate(w, part(x[0], at), &mut s0);
+                        accumulate(w, part(x[1], at), &mut s1);
+                        accumulate(w, part(x[2], at), &mut s2);
+                        accumulate(w, part(x[3], at), &mut s3);
                     }
-                    for ((out, sums), x) in out.iter_mut().zip(&sums).zip(&x) {
-                        *out = fold(sums);
+                    fold(&[s0, s1, s2, s3], out);
+                    for (out, x) in out.iter_mut().zip(&x) {
                         for at in whole..d {
                             *out += weights[at] * x[at];
                         }
@@ -65,7 +86,7 @@ macro_rules! kernels {
                     let d = gradient.len();
                     let [a, b, c, e] = rows(x, d);
                     for at in 0..d {
-                        gradient[at] += (kicks[0] * a[at] + kicks[1] * b[at]) + (kicks[2] * c[at] + kicks[3] * e[at]);
+                        gradient[at] = added(kicks, [a[at], b[at], c[at], e[at]], gradient[at]);
                     }
                 }
             }
@@ -84,29 +105,25 @@ macro_rules! kernels {
                     let gradient = &mut gradient[..d];
                     let x = rows(x, d);
                     let [a, b, c, e] = rows(before, d);
-                    let mut sums = [[0.0; LANES]; TOGETHER];
+                    let [mut s0, mut s1, mut s2, mut s3] = [[0.0; LANES]; TOGETHER];
                     let whole = d / LANES * LANES;
                     for at in (0..whole).step_by(LANES) {
-                        let w: &[$number; LANES] = weights[at..at + LANES].try_into().expect("a vector");
-                        for (x, sums) in x.iter().zip(&mut sums) {
-                            let x: &[$number; LANES] = x[at..at + LANES].try_into().expect("a vector");
-                            for lane in 0..LANES {
-                                sums[lane] += w[lane] * x[lane];
-                            }
-                        }
+                        let w = part(weights, at);
+                        accumulate(w, part(x[0], at), &mut s0);
+                        accumulate(w, part(x[1], at), &mut s1);
+                        accumulate(w, part(x[2], at), &mut s2);
+                        accumulate(w, part(x[3], at), &mut s3);
                         let g: &mut [$number; LANES] = (&mut gradient[at..at + LANES]).try_into().expect("a vector");
-                        let part = |row: &[$number]| -> [$number; LANES] { row[at..at + LANES].try_into().expect("a vector") };
-                        let (a, b, c, e) = (part(a), part(b), part(c), part(e));
+                        let (a, b, c, e) = (part(a, at), part(b, at), part(c, at), part(e, at));
                         for lane in 0..LANES {
-                            g[lane] += (kicks[0] * a[lane] + kicks[1] * b[lane])
-                                + (kicks[2] * c[lane] + kicks[3] * e[lane]);
+                            g[lane] = added(kicks, [a[lane], b[lane], c[lane], e[lane]], g[lane]);
                         }
                     }
                     for at in whole..d {
-                        gradient[at] += (kicks[0] * a[at] + kicks[1] * b[at]) + (kicks[2] * c[at] + kicks[3] * e[at]);
+                        gradient[at] = added(kicks, [a[at], b[at], c[at], e[at]], gradient[at]);
                     }
-                    for ((out, sums), x) in out.iter_mut().zip(&sums).zip(&x) {
-                        *out = fold(sums);
+                    fold(&[s0, s1, s2, s3], out);
+                    for (out, x) in out.iter_mut().zip(&x) {
                         for at in whole..d {
                             *out += weights[at] * x[at];
                         }

@@ -15,7 +15,7 @@ dispatch! {
             for (c, array) in coefficients.iter().zip(arrays.chunks_exact(LANES)) {
                 let part: &[f64; WIDE] = array[at..at + WIDE].try_into().expect("a part of a vector");
                 for lane in 0..WIDE {
-                    sums[lane] += c * part[lane];
+                    sums[lane] = c.mul_add(part[lane], sums[lane]);
                 }
             }
             out[at..at + WIDE].copy_from_slice(&sums);
@@ -30,7 +30,7 @@ dispatch! {
         let mut sums = [0.0; WIDE];
         for at in (0..LANES).step_by(WIDE) {
             for lane in 0..WIDE {
-                sums[lane] += a[at + lane] * b[at + lane];
+                sums[lane] = a[at + lane].mul_add(b[at + lane], sums[lane]);
             }
         }
         fold(&sums)
