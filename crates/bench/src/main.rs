@@ -2,6 +2,7 @@
 //!
 //!     cargo run --release -p didact-bench -- W1 W2 W3       # workloads, one thread
 //!     cargo run --release -p didact-bench -- W4 W5          # on one thread, then on two
+//!     cargo run --release -p didact-bench -- cli            # the command line, process start included
 //!     cargo run --release -p didact-bench -- cost           # cost per step and per call of the parts
 //!     cargo run --release -p didact-bench -- spectra        # committees on spectra: against L and width
 //!
@@ -10,6 +11,7 @@
 
 #![allow(clippy::print_stdout)]
 
+mod cli;
 mod committee;
 mod cost;
 mod descent;
@@ -46,6 +48,9 @@ fn main() {
     }
     if wants("W5") {
         [1, 2].into_iter().for_each(descent::mean_field);
+    }
+    if wants("cli") {
+        cli::commands();
     }
     if wants("cost") || wants("steps") {
         cost::reduced_steps();
