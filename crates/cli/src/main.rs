@@ -2,7 +2,22 @@
 //!
 //! Data goes to stdout, everything else to stderr. Exit code 0: done; 1: a claim fails; 2: an error.
 
-#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+/// A line on stdout. A reader that has gone (`didact list | head`) is no error: `println!` would panic.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout().lock(), $($text)*);
+    }};
+}
+
+/// A line on stderr, whether somebody reads it or not.
+macro_rules! complain {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr().lock(), $($text)*);
+    }};
+}
 
 mod commands;
 mod progress;
@@ -143,7 +158,7 @@ fn main() -> ExitCode {
     match dispatch(cli.command) {
         Ok(code) => code,
         Err(diagnostic) => {
-            eprintln!("{diagnostic}");
+            complain!("{diagnostic}");
             ExitCode::from(2)
         }
     }
@@ -162,12 +177,15 @@ fn dispatch(command: Command) -> Result<ExitCode, Diagnostic> {
         Command::Cite { file } => commands::cite::cite(&file),
         Command::Schema { markdown } => Ok(commands::schema::schema(markdown)),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "didact", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "didact", &mut script);
+            say!("{}", String::from_utf8_lossy(&script).trim_end());
             Ok(ExitCode::SUCCESS)
         }
         Command::Man => {
-            let page = clap_mangen::Man::new(Cli::command());
-            page.render(&mut std::io::stdout()).map_err(Diagnostic::new)?;
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(Diagnostic::new)?;
+            say!("{}", String::from_utf8_lossy(&page).trim_end());
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -114,6 +114,19 @@ macro_rules! dispatch {
     };
 }
 
+/// Asks the processor to bring the cache line of an address near: for reads that its own prediction misses. The address may
+/// lie anywhere, since nothing is read; no effect where there is no such instruction.
+#[inline(always)]
+pub fn prefetch(address: *const f64) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: part of every x86-64 processor; a hint that does not fault, whatever the address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
 /// Elements that the loops take at a time. A length that the compiler knows leaves no remainder loop: a few elements
 /// at the end of a list, or a list of a few, are computed as a whole chunk with idle places.
 const CHUNK: usize = 8;

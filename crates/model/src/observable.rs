@@ -314,9 +314,15 @@ fn parse_formula(
     problem: &Problem,
     own: &[Arc<dyn Observable>],
 ) -> Result<Arc<dyn Observable>, ObservableError> {
-    let expression = Expression::parse_free(text)?;
+    // In a formula a hyphen is a minus, but `polar-drift^2` means the observable; the longest name counts.
+    let mut hyphenated: Vec<String> = own.iter().map(|o| o.name()).filter(|name| name.contains('-')).collect();
+    hyphenated.sort_by_key(|name| std::cmp::Reverse(name.len()));
+    let joined = |name: &str| name.replace('-', "_");
+    let plain = hyphenated.iter().fold(text.to_string(), |text, name| text.replace(name, &joined(name)));
+    let expression = Expression::parse_free(&plain)?;
     let mut inputs = Vec::new();
     for name in expression.variables() {
+        let name = hyphenated.iter().find(|own| joined(own) == *name).unwrap_or(name);
         let unknown = || {
             let also: String = own.iter().map(|o| format!(", {}", o.name())).collect();
             ObservableError::Unknown { name: name.clone(), also }

@@ -67,6 +67,14 @@ impl ResidualLoss {
         }
     }
 
+    /// ρ of many residuals, which it replaces.
+    pub fn values(self, r: &mut [f64]) {
+        if let Self::PseudoHuber { kappa } = self {
+            return pseudo_huber_values(kappa, r);
+        }
+        r.iter_mut().for_each(|r| *r = self.value(*r));
+    }
+
     /// ρ′ and ρ″ of many residuals.
     pub fn slopes(self, r: &[f64], slope: &mut [f64], curvature: &mut [f64]) {
         if let Self::PseudoHuber { kappa } = self {
@@ -91,6 +99,16 @@ impl ResidualLoss {
         match self {
             Self::PseudoHuber { kappa } | Self::Huber { kappa } => Some(kappa),
             Self::Square | Self::LogCosh => None,
+        }
+    }
+}
+
+dispatch! {
+    fn pseudo_huber_values(kappa: f64, r: &mut [f64]) {
+        let unit = 1.0 / kappa;
+        for r in r {
+            let scaled = *r * unit;
+            *r = *r * *r / (1.0 + (1.0 + scaled * scaled).sqrt());
         }
     }
 }
@@ -141,7 +159,10 @@ mod tests {
         for loss in LOSSES {
             let (mut slope, mut curvature) = (vec![0.0; 41], vec![0.0; 41]);
             loss.slopes(&r, &mut slope, &mut curvature);
+            let mut values = r.clone();
+            loss.values(&mut values);
             for (i, &r) in r.iter().enumerate() {
+                assert!((values[i] - loss.value(r)).abs() < 1e-15 * (1.0 + loss.value(r)));
                 assert!((slope[i] - loss.slope(r)).abs() < 1e-15 * (1.0 + r.abs()));
                 assert!((curvature[i] - loss.curvature(r)).abs() < 1e-15);
             }

@@ -128,10 +128,28 @@ fn fold_lanes(lanes: &[[Lanes; TOGETHER]], out: &mut [[f64; TOGETHER]]) {
 
 dispatch! {
     /// w ← w + Σ_j factor_j x_j for four inputs.
-    fn add_four(w: &mut [f64], factors: [f64; 4], a: &[f64], b: &[f64], c: &[f64], d: &[f64]) {
-        let [fa, fb, fc, fd] = factors;
-        for ((((w, a), b), c), d) in w.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-            *w = fa.mul_add(*a, fb.mul_add(*b, fc.mul_add(*c, fd.mul_add(*d, *w))));
+    fn add_four(w: &mut [f64], factors: &[f64; TOGETHER], inputs: &[f64]) {
+        let d = w.len();
+        let (a, b) = (&inputs[..d], &inputs[d..2 * d]);
+        let (c, e) = (&inputs[2 * d..3 * d], &inputs[3 * d..4 * d]);
+        let [fa, fb, fc, fe] = *factors;
+        for at in 0..d {
+            w[at] = fa.mul_add(a[at], fb.mul_add(b[at], fc.mul_add(c[at], fe.mul_add(e[at], w[at]))));
+        }
+    }
+}
+
+dispatch! {
+    /// [`add_four`] to two rows, which share the loads of the inputs.
+    fn add_four_to_two(v: &mut [f64], w: &mut [f64], factors: &[[f64; TOGETHER]; 2], inputs: &[f64]) {
+        let d = v.len();
+        let w = &mut w[..d];
+        let (a, b) = (&inputs[..d], &inputs[d..2 * d]);
+        let (c, e) = (&inputs[2 * d..3 * d], &inputs[3 * d..4 * d]);
+        let [[ga, gb, gc, ge], [fa, fb, fc, fe]] = *factors;
+        for at in 0..d {
+            v[at] = ga.mul_add(a[at], gb.mul_add(b[at], gc.mul_add(c[at], ge.mul_add(e[at], v[at]))));
+            w[at] = fa.mul_add(a[at], fb.mul_add(b[at], fc.mul_add(c[at], fe.mul_add(e[at], w[at]))));
         }
     }
 }
@@ -188,15 +206,23 @@ pub(crate) fn add_samples(
 ) {
     let d = weights.cols();
     let whole = batch / TOGETHER * TOGETHER;
-    for i in 0..trained {
-        let (row, coefficients) = (weights.row_mut(i), &coefficients[i * batch..(i + 1) * batch]);
-        let fours = inputs.chunks_exact(TOGETHER * d).zip(coefficients.chunks_exact(TOGETHER));
-        for (xs, c) in fours {
-            let x = |j: usize| &xs[j * d..(j + 1) * d];
-            add_four(row, [c[0], c[1], c[2], c[3]], x(0), x(1), x(2), x(3));
+    let coefficients = &coefficients[..trained * batch];
+    let rows = weights.as_mut_slice()[..trained * d].chunks_mut(2 * d.max(1));
+    for (rows, coefficients) in rows.zip(coefficients.chunks(2 * batch)) {
+        let (row, next) = rows.split_at_mut(d);
+        let (of_row, of_next) = coefficients.split_at(batch);
+        let fours = inputs.chunks_exact(TOGETHER * d).zip(of_row.as_chunks::<TOGETHER>().0);
+        if next.is_empty() {
+            fours.for_each(|(xs, c)| add_four(row, c, xs));
+        } else {
+            let both = fours.zip(of_next.as_chunks::<TOGETHER>().0);
+            both.for_each(|((xs, c), e)| add_four_to_two(row, next, &[*c, *e], xs));
         }
-        for (x, &c) in inputs[whole * d..].chunks_exact(d).zip(&coefficients[whole..]) {
-            add_scaled(row, c, x);
+        for (j, x) in inputs.chunks_exact(d).enumerate().skip(whole) {
+            add_scaled(row, of_row[j], x);
+            if !next.is_empty() {
+                add_scaled(next, of_next[j], x);
+            }
         }
     }
 }
@@ -220,16 +246,16 @@ mod tests {
                         assert_eq!(fields[i * batch + j], didact_math::linalg::dot(weights.row(i), x));
                     }
                 }
-                let mut moved = weights.clone();
-                let coefficients: Vec<f64> = (0..batch).map(|j| 2.0 - j as f64).collect();
-                add_samples(&mut moved, 1, &coefficients, &inputs, batch);
-                for at in 0..d {
-                    let added: f64 = (0..batch).map(|j| coefficients[j] * inputs[j * d + at]).sum();
-                    assert_eq!(moved[(0, at)], weights[(0, at)] + added);
-                    assert_eq!(
-                        moved.row(rows - 1)[at] == weights.row(rows - 1)[at],
-                        rows > 1 || added == 0.0
-                    );
+                for trained in 1..=rows {
+                    let mut moved = weights.clone();
+                    let coefficients: Vec<f64> = (0..trained * batch).map(|c| 2.0 - c as f64).collect();
+                    add_samples(&mut moved, trained, &coefficients, &inputs, batch);
+                    let expected = Mat::from_fn(rows, d, |i, at| {
+                        let own = if i < trained { &coefficients[i * batch..][..batch] } else { &[] };
+                        let added: f64 = own.iter().enumerate().map(|(j, c)| c * inputs[j * d + at]).sum();
+                        weights[(i, at)] + added
+                    });
+                    assert_eq!(moved, expected);
                 }
             }
         }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 pub(crate) fn check(file: &Path, size: Size, as_json: bool) -> Result<ExitCode, Diagnostic> {
     let experiment = Experiment::new(Source::read(file)?, size, None)?;
     for remark in experiment.remarks() {
-        eprintln!("warning: {remark}");
+        complain!("warning: {remark}");
     }
     let costs: Vec<_> = experiment.jobs.iter().map(|job| (job, job.cost())).collect();
     if as_json {
@@ -19,16 +19,16 @@ pub(crate) fn check(file: &Path, size: Size, as_json: bool) -> Result<ExitCode, 
                        "steps": cost.steps, "memory-bytes": cost.memory, "seconds": cost.seconds})
             })
             .collect();
-        println!(
+        say!(
             "{:#}",
             json!({"title": experiment.resolved.title, "folder": experiment.folder_name(), "jobs": jobs})
         );
         return Ok(ExitCode::SUCCESS);
     }
-    println!("{}", experiment.resolved.title);
+    say!("{}", experiment.resolved.title);
     for (job, cost) in &costs {
         let steps = cost.steps.map_or("adaptive steps".into(), |s| format!("{s:.3e} steps"));
-        println!(
+        say!(
             "  {:<16} {:<8} {:<14} {:>8} {:>9}   {}",
             job.run,
             job.plan.engine.name(),
@@ -39,7 +39,7 @@ pub(crate) fn check(file: &Path, size: Size, as_json: bool) -> Result<ExitCode, 
         );
     }
     let total: f64 = costs.iter().map(|(_, c)| c.seconds).sum();
-    println!(
+    say!(
         "  {} runs, about {} of one core; folder {}",
         costs.len(),
         duration(total),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 pub(crate) fn cite(file: &Path) -> Result<ExitCode, Diagnostic> {
     let description = Source::read(file)?.description()?;
     for reference in description.references() {
-        println!("[{}] {}. {}", reference.key, reference.citation, reference.locator);
+        say!("[{}] {}. {}", reference.key, reference.citation, reference.locator);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -19,6 +19,6 @@ pub(crate) fn compute(quantity: &str, inputs: &[String]) -> Result<ExitCode, Dia
     let answer = quantities::compute(quantity, &given).map_err(Diagnostic::new)?;
     let object: Map<String, Value> =
         answer.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
-    println!("{:#}", Value::Object(object));
+    say!("{:#}", Value::Object(object));
     Ok(ExitCode::SUCCESS)
 }

@@ -47,13 +47,13 @@ pub(crate) fn list(what: Option<&str>, as_json: bool) -> Result<ExitCode, Diagno
     if as_json {
         let object: serde_json::Map<_, _> =
             chosen.map(|(name, rows)| ((*name).to_string(), json!(rows))).collect();
-        println!("{:#}", serde_json::Value::Object(object));
+        say!("{:#}", serde_json::Value::Object(object));
         return Ok(ExitCode::SUCCESS);
     }
     for (name, rows) in chosen {
-        println!("{name}");
+        say!("{name}");
         for (key, about) in rows {
-            println!("  {key:<26} {about}");
+            say!("  {key:<26} {about}");
         }
     }
     Ok(ExitCode::SUCCESS)

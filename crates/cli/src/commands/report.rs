@@ -14,7 +14,7 @@ pub(crate) fn report(folder: &Path, as_json: bool) -> Result<ExitCode, Diagnosti
     };
     let title = Source::read(&folder.join("description.toml"))?.description()?.title;
     if as_json {
-        println!("{:#}", show::as_json(&title, &run));
+        say!("{:#}", show::as_json(&title, &run));
     } else {
         show::finished(&title, &run);
     }

@@ -46,7 +46,7 @@ pub(crate) fn reproduce(what: Option<&str>, options: &Options) -> Result<ExitCod
         }
     }
     if options.json {
-        println!("{:#}", json!(reports));
+        say!("{:#}", json!(reports));
     }
     Ok(ExitCode::from(u8::from(!holds)))
 }

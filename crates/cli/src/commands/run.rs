@@ -14,7 +14,7 @@ pub(crate) fn run(file: &Path, options: &Options) -> Result<ExitCode, Diagnostic
     let finished = execute(&experiment, options)?;
     let title = &experiment.resolved.title;
     if options.json {
-        println!("{:#}", show::as_json(title, &finished));
+        say!("{:#}", show::as_json(title, &finished));
     } else {
         show::finished(title, &finished);
     }
@@ -34,7 +34,7 @@ pub(crate) fn prepare(options: &Options) -> Result<(), Diagnostic> {
 /// Runs with a progress bar.
 pub(crate) fn execute(experiment: &Experiment, options: &Options) -> Result<Finished, Diagnostic> {
     for remark in experiment.remarks() {
-        eprintln!("warning: {remark}");
+        complain!("warning: {remark}");
     }
     let progress = Progress::new(&experiment.resolved.title);
     let result = experiment.execute(&options.out, &progress);

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 pub(crate) fn schema(markdown: bool) -> ExitCode {
     if markdown {
-        print!("{}", reference::markdown());
+        say!("{}", reference::markdown().trim_end());
     } else {
-        println!("{:#}", reference::schema());
+        say!("{:#}", reference::schema());
     }
     ExitCode::SUCCESS
 }

@@ -16,19 +16,19 @@ pub(crate) fn claims(claims: &[Judged]) {
         };
         let verdict = format!("{:<18}", claim.verdict.words());
         let verdict = if colour { format!("\x1b[{code}m{verdict}\x1b[0m") } else { verdict };
-        println!("  {verdict} {}\n  {:<18} {}", claim.says, "", claim.evidence);
+        say!("  {verdict} {}\n  {:<18} {}", claim.says, "", claim.evidence);
     }
 }
 
 /// What a finished run says.
 pub(crate) fn finished(title: &str, run: &Finished) {
-    println!("{title}");
+    say!("{title}");
     claims(&run.claims);
     for failure in &run.failures {
-        println!("  failed: {failure}");
+        say!("  failed: {failure}");
     }
     let how = if run.reused { " (unchanged, found)" } else { "" };
-    println!("  report: {}{how}", run.folder.join("report.html").display());
+    say!("  report: {}{how}", run.folder.join("report.html").display());
 }
 
 /// The same for programs.

@@ -4,7 +4,7 @@
 //! The reductions and minimax coefficients of `exp`, `ln` and `asin` are those of fdlibm (Sun Microsystems 1993, freely
 //! distributable); those of `sin_cos_turns` and `erf` are Chebyshev fits made for this file with 40 digits.
 
-pub use super::erf::{erf, exp_minus_square};
+pub use super::erf::{erf, exp_minus_square, normal_cdf_and_density};
 
 /// ln 2 = LN2_HI + LN2_LO; the first has 21 trailing zero bits, so that k·LN2_HI is exact for |k| < 2²¹.
 const LN2_HI: f64 = 6.93147180369123816490e-01;
@@ -62,6 +62,28 @@ pub(super) fn exp_sum(a: f64, b: f64) -> f64 {
     let half = k * 0.5 + ROUND;
     let rest = (k - (half - ROUND)) + ROUND;
     y * power_of_two(half) * power_of_two(rest)
+}
+
+/// eˣ for x ≤ 0, within 2 ulp down to e^{−708}; 0 below: [`exp`] without the care for its two ends.
+#[inline(always)]
+pub(super) fn exp_not_positive(x: f64) -> f64 {
+    const FALLING: [f64; 4] = [
+        -1.65339022054652515390e-06,
+        6.61375632143793436117e-05,
+        -2.77777777770155933842e-03,
+        1.66666666666666019037e-01,
+    ];
+    let rounded = x.mul_add(std::f64::consts::LOG2_E, ROUND);
+    let k = rounded - ROUND;
+    let r = k.mul_add(-LN2_LO, k.mul_add(-LN2_HI, x));
+    let z = r * r;
+    let mut sum: f64 = 4.13813679705723846039e-08;
+    for c in FALLING {
+        sum = sum.mul_add(z, c);
+    }
+    let c = r - z * sum;
+    let y = 1.0 + (r * c / (2.0 - c) + r);
+    if x < -708.0 { 0.0 } else { y * power_of_two(rounded) }
 }
 
 /// 2ᵏ from ROUND + k: the low bits of the mantissa become the exponent.
@@ -181,25 +203,28 @@ pub fn asin(x: f64) -> f64 {
 
 /// arcsin x within 2 ulp for |x| ≤ 5/9: x + x³ P(x²) with a Chebyshev fit, no root and no division.
 ///
-/// The correlations of fields of variance up to 5/4 lie in this range; it costs a quarter of [`asin`].
+/// The correlations of fields of variance up to 5/4 lie in this range; it costs a quarter of [`asin`]. By Horner's rule, which
+/// needs the fewest registers: it stands inside loops that have other independent work to overlap.
 #[inline(always)]
 pub fn asin_near(x: f64) -> f64 {
+    const FALLING: [f64; 12] = [
+        -0.039916722759543525887,
+        0.035129359996727703743,
+        -0.0017535137590047211434,
+        0.012184168212255246083,
+        0.011161733099273077333,
+        0.01400732255503672022,
+        0.017349690697275055856,
+        0.022372300949218107854,
+        0.030381940567704929201,
+        0.044642857197671130074,
+        0.074999999999696616971,
+        0.16666666666666694393,
+    ];
     let z = x * x;
-    x + x
-        * (z * polynomial!(
-            z;
-            0.16666666666666694393,
-            0.074999999999696616971,
-            0.044642857197671130074,
-            0.030381940567704929201,
-            0.022372300949218107854,
-            0.017349690697275055856,
-            0.01400732255503672022,
-            0.011161733099273077333,
-            0.012184168212255246083,
-            -0.0017535137590047211434,
-            0.035129359996727703743,
-            -0.039916722759543525887,
-            0.044282705028530946883,
-        ))
+    let mut sum: f64 = 0.044282705028530946883;
+    for c in FALLING {
+        sum = sum.mul_add(z, c);
+    }
+    (x * z).mul_add(sum, x)
 }

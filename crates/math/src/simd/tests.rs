@@ -79,6 +79,20 @@ fn erf_is_within_3_ulp() {
     assert_within("erf", 1.0, &special, erf, libm::erf);
 }
 
+#[test]
+fn distribution_function_and_density_are_within_4e_16() {
+    let ends = [0.0, -0.0, 8.4, -8.4, 37.7, -37.7, 1e9, -1e9];
+    for z in grid(-12.0, 12.0, 1_000_000).into_iter().chain(ends) {
+        let (cdf, density) = scalar::normal_cdf_and_density(z);
+        let expected = 0.5 * libm::erfc(-z * std::f64::consts::FRAC_1_SQRT_2);
+        assert!((cdf - expected).abs() <= 4e-16, "Φ({z}): {cdf} {expected}");
+        let expected = libm::exp(-0.5 * z * z) / std::f64::consts::TAU.sqrt();
+        assert!((density - expected).abs() <= 4e-16, "φ({z}): {density} {expected}");
+    }
+    let (cdf, density) = scalar::normal_cdf_and_density(f64::NAN);
+    assert!(cdf.is_nan() && density.is_nan());
+}
+
 /// Reference: x² = h + l exactly, exp(−h)(1 − l), itself good to 1 ulp.
 #[test]
 fn exp_minus_square_is_within_2_ulp() {

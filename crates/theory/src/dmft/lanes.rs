@@ -1,91 +1,175 @@
-//! The loops over samples: vectors of [`LANES`](super::LANES) numbers that stay in the first-level cache.
+//! The loops over samples: strips of [`WIDE`] samples, whose numbers at all times lie side by side in memory.
 
-use super::LANES;
 use didact_math::dispatch;
+use didact_math::simd::prefetch;
 
-/// Sums that run side by side: enough to hide the latency of an addition.
-const WIDE: usize = 32;
+/// Samples of a strip: eight vector registers, enough to hide the latency of an addition.
+pub(super) const WIDE: usize = 32;
+
+/// One number per sample.
+pub(super) type Strip = [f64; WIDE];
+
+/// A sum over samples in four parts, one per lane of a register.
+pub(super) type Four = [f64; 4];
+
+/// The list as strips.
+#[inline(always)]
+pub(super) fn strips(numbers: &[f64]) -> &[Strip] {
+    numbers.as_chunks().0
+}
+
+/// The list as strips.
+#[inline(always)]
+pub(super) fn strips_mut(numbers: &mut [f64]) -> &mut [Strip] {
+    numbers.as_chunks_mut().0
+}
+
+/// Adds a strip to a sum over samples.
+#[inline(always)]
+fn add(sum: &mut Four, strip: &Strip) {
+    for part in strip.as_chunks::<4>().0 {
+        for lane in 0..4 {
+            sum[lane] += part[lane];
+        }
+    }
+}
+
+/// The whole sum.
+pub(super) fn fold(sum: &Four) -> f64 {
+    (sum[0] + sum[2]) + (sum[1] + sum[3])
+}
+
+/// Asks for the strip that lies so many numbers behind this one: samples that come next do the same work on other memory,
+/// and the pauses for computing are too long for the processor to see a stream.
+#[inline(always)]
+fn prefetch_strip(strip: &Strip, ahead: usize) {
+    for line in (0..WIDE).step_by(8) {
+        prefetch(strip.as_ptr().wrapping_add(ahead + line));
+    }
+}
 
 dispatch! {
-    /// out = Σ_k coefficients[k] arrays[k], with arrays one after the other, LANES long each.
-    pub(super) fn combine(coefficients: &[f64], arrays: &[f64], out: &mut [f64]) {
-        let out: &mut [f64; LANES] = out.try_into().expect("one vector");
-        for at in (0..LANES).step_by(WIDE) {
-            let mut sums = [0.0; WIDE];
-            for (c, array) in coefficients.iter().zip(arrays.chunks_exact(LANES)) {
-                let part: &[f64; WIDE] = array[at..at + WIDE].try_into().expect("a part of a vector");
-                for lane in 0..WIDE {
-                    sums[lane] = c.mul_add(part[lane], sums[lane]);
+    /// Σ_k coefficients[k] strips[k]; those of the next samples lie `ahead` numbers behind.
+    pub(super) fn combine(coefficients: &[f64], strips: &[Strip], ahead: usize) -> Strip {
+        let mut sum = [0.0; WIDE];
+        for (c, strip) in coefficients.iter().zip(strips) {
+            prefetch_strip(strip, ahead);
+            for lane in 0..WIDE {
+                sum[lane] = c.mul_add(strip[lane], sum[lane]);
+            }
+        }
+        sum
+    }
+}
+
+dispatch! {
+    /// sums[k] += Σ a strips[k].
+    pub(super) fn add_products(a: &Strip, strips: &[Strip], sums: &mut [Four]) {
+        for (strip, sum) in strips.iter().zip(sums) {
+            let (mut even, mut odd) = (*sum, [0.0; 4]);
+            for at in (0..WIDE).step_by(8) {
+                for lane in 0..4 {
+                    even[lane] = a[at + lane].mul_add(strip[at + lane], even[lane]);
+                    odd[lane] = a[at + 4 + lane].mul_add(strip[at + 4 + lane], odd[lane]);
                 }
             }
-            out[at..at + WIDE].copy_from_slice(&sums);
-        }
-    }
-}
-
-dispatch! {
-    /// Σ a b.
-    pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
-        let (a, b): (&[f64; LANES], &[f64; LANES]) = (a.try_into().expect("one vector"), b.try_into().expect("one vector"));
-        let mut sums = [0.0; WIDE];
-        for at in (0..LANES).step_by(WIDE) {
-            for lane in 0..WIDE {
-                sums[lane] = a[at + lane].mul_add(b[at + lane], sums[lane]);
+            for lane in 0..4 {
+                sum[lane] = even[lane] + odd[lane];
             }
         }
-        fold(&sums)
     }
 }
 
 dispatch! {
-    /// out = a b, or out += a b; returns the sum of the products.
-    pub(super) fn multiply_into(a: &[f64], b: &[f64], out: &mut [f64], overwrite: bool) -> f64 {
-        let (a, b): (&[f64; LANES], &[f64; LANES]) = (a.try_into().expect("one vector"), b.try_into().expect("one vector"));
-        let out: &mut [f64; LANES] = out.try_into().expect("one vector");
-        if overwrite {
-            out.fill(0.0);
-        }
-        let mut sums = [0.0; WIDE];
-        for at in (0..LANES).step_by(WIDE) {
-            for lane in 0..WIDE {
-                let product = a[at + lane] * b[at + lane];
-                sums[lane] += product;
-                out[at + lane] += product;
-            }
-        }
-        fold(&sums)
-    }
-}
-
-dispatch! {
-    /// out = a weights.
-    pub(super) fn weigh(a: &[f64], weights: &[f64], out: &mut [f64]) {
-        for ((out, a), w) in out.iter_mut().zip(a).zip(weights) {
-            *out = a * w;
-        }
-    }
-}
-
-/// Σ a.
-pub(super) fn sum(a: &[f64]) -> f64 {
-    let mut sums = [0.0; WIDE];
-    for part in a.chunks_exact(WIDE) {
+    /// a weights.
+    pub(super) fn weighed(a: &Strip, weights: &Strip) -> Strip {
+        let mut out = [0.0; WIDE];
         for lane in 0..WIDE {
-            sums[lane] += part[lane];
+            out[lane] = a[lane] * weights[lane];
         }
+        out
     }
-    fold(&sums)
 }
 
-#[inline(always)]
-fn fold(sums: &[f64; WIDE]) -> f64 {
-    let mut width = WIDE;
-    let mut sums = *sums;
-    while width > 1 {
-        width /= 2;
-        for lane in 0..width {
-            sums[lane] += sums[lane + width];
+/// What [`backward`] reads and writes.
+pub(super) struct Backward<'a> {
+    /// m.
+    pub(super) trained: usize,
+    /// Fields whose derivatives are kept, at least m.
+    pub(super) columns: usize,
+    /// i.
+    pub(super) row: usize,
+    /// D(s), (s, j, k) for s = 0..=t, k over the columns.
+    pub(super) curvature: &'a [Strip],
+    /// Numbers from D of these samples to D of the next.
+    pub(super) ahead: usize,
+    /// Importance weights.
+    pub(super) weights: &'a Strip,
+    /// −(η/δ) R_θ(r,s)_kj, (s, j) x (r, k).
+    pub(super) back: &'a [f64],
+    /// Room for X_r, (r, k).
+    pub(super) chain: &'a mut [Strip],
+    /// Room for g, m.
+    pub(super) through: &'a mut [Strip],
+    /// X_s is added here, (s, k).
+    pub(super) response: &'a mut [Four],
+    /// dφ_i(t)/dv_n is added here, n.
+    pub(super) frozen: &'a mut [Four],
+}
+
+dispatch! {
+    /// Total derivatives of φ_i(t), backwards in time, times the weights of the samples:
+    ///
+    ///   X_t = D(t),   g_s = −(η/δ) Σ_{r=s+1..t} X_r R_θ(r,s),   X_s = g_s D(s),
+    ///   dφ_i(t)/dW(s) = X_s,   dφ_i(t)/dv = Dv(t) + Σ_s g_s Dv(s).
+    ///
+    /// Memory grows as t, where propagating all derivatives forward would need t².
+    pub(super) fn backward(work: Backward) {
+        let Backward { trained: m, columns, row, curvature, ahead, weights, back, chain, through, response, frozen } =
+            work;
+        let all = chain.len();
+        let t = all / m - 1;
+        for k in 0..columns {
+            let own = &curvature[(t * m + row) * columns + k];
+            let mut now = [0.0; WIDE];
+            for lane in 0..WIDE {
+                now[lane] = own[lane] * weights[lane];
+            }
+            if k < m {
+                add(&mut response[t * m + k], &now);
+                chain[t * m + k] = now;
+            } else {
+                add(&mut frozen[k - m], &now);
+            }
+        }
+        for s in (0..t).rev() {
+            let later = (s + 1) * m;
+            for j in 0..m {
+                let coefficients = &back[(s * m + j) * all..][later..all];
+                let mut sum = [0.0; WIDE];
+                for (c, x) in coefficients.iter().zip(&chain[later..]) {
+                    for lane in 0..WIDE {
+                        sum[lane] = c.mul_add(x[lane], sum[lane]);
+                    }
+                }
+                through[j] = sum;
+            }
+            for k in 0..columns {
+                let mut now = [0.0; WIDE];
+                for (j, through) in through.iter().enumerate() {
+                    let own = &curvature[(s * m + j) * columns + k];
+                    prefetch_strip(own, ahead);
+                    for lane in 0..WIDE {
+                        now[lane] = through[lane].mul_add(own[lane], now[lane]);
+                    }
+                }
+                if k < m {
+                    add(&mut response[s * m + k], &now);
+                    chain[s * m + k] = now;
+                } else {
+                    add(&mut frozen[k - m], &now);
+                }
+            }
         }
     }
-    sums[0]
 }

@@ -7,6 +7,7 @@ mod lanes;
 mod linear;
 mod points;
 mod process;
+mod step;
 
 pub use engine::{Dmft, equations};
 pub use estimate::{Diverged, estimate};

@@ -1,6 +1,7 @@
 //! The normals that drive the data side: scrambled Sobol points, whitened, with importance weights.
 
 use super::LANES;
+use super::lanes::WIDE;
 use didact_math::gauss::normal::quantile;
 use didact_math::random::sobol_column;
 use rayon::prelude::*;
@@ -13,7 +14,7 @@ use rayon::prelude::*;
 pub struct Points {
     samples: usize,
     columns: usize,
-    /// Blocks of LANES samples: `data[(block * columns + column) * LANES + lane]`.
+    /// Strips of WIDE samples: `data[(strip * columns + column) * WIDE + lane]`.
     data: Vec<f64>,
     /// Importance weight per sample, of mean 1.
     weights: Vec<f64>,
@@ -77,9 +78,9 @@ impl Points {
         let (samples, columns) = (weights.len(), table.len());
         assert!(samples.is_multiple_of(LANES), "samples come in blocks of {LANES}");
         let mut data = vec![0.0; samples * columns];
-        for (block, out) in data.chunks_exact_mut(columns * LANES).enumerate() {
-            for (out, column) in out.chunks_exact_mut(LANES).zip(table) {
-                out.copy_from_slice(&column[block * LANES..(block + 1) * LANES]);
+        for (strip, out) in data.chunks_exact_mut(columns * WIDE).enumerate() {
+            for (out, column) in out.chunks_exact_mut(WIDE).zip(table) {
+                out.copy_from_slice(&column[strip * WIDE..(strip + 1) * WIDE]);
             }
         }
         Self { samples, columns, data, weights }
@@ -100,7 +101,7 @@ impl Points {
         &self.weights
     }
 
-    /// The columns of one block, LANES numbers each.
+    /// The strips of one block of LANES samples, a strip per column each, and the weights.
     pub(super) fn block(&self, block: usize) -> (&[f64], &[f64]) {
         let size = self.columns * LANES;
         (&self.data[block * size..(block + 1) * size], &self.weights[block * LANES..(block + 1) * LANES])
@@ -141,7 +142,7 @@ mod tests {
     use super::*;
 
     fn columns(points: &Points) -> Vec<Vec<f64>> {
-        let at = |c: usize, i: usize| points.data[((i / LANES) * points.columns + c) * LANES + i % LANES];
+        let at = |c: usize, i: usize| points.data[((i / WIDE) * points.columns + c) * WIDE + i % WIDE];
         (0..points.columns).map(|c| (0..points.samples).map(|i| at(c, i)).collect()).collect()
     }
 

@@ -1,14 +1,14 @@
 //! The data side: the preactivations of one training sample, sampled; kernels and responses are means over samples.
 
 use super::kernels::{Equations, Kernels};
-use super::lanes::{combine, dot, multiply_into, sum, weigh};
+use super::lanes::{WIDE, add_products, combine, fold, strips, strips_mut};
 use super::points::Points;
+use super::step::{Block, Room, Step, Sums};
 use super::{Dimensions, LANES};
 use didact_math::linalg::{Mat, cholesky_psd, solve};
+use didact_model::Sample;
 use didact_model::rule::Batch;
-use didact_model::{Kick, Sample};
 use rayon::prelude::*;
-use std::ops::Range;
 
 /// Blocks whose sums are added up before they meet the others: the order of additions does not depend on threads.
 const GROUP: usize = 8;
@@ -33,73 +33,38 @@ pub struct Process<'a> {
     pub scalars: Vec<f64>,
     /// Rows of the Cholesky factor of Cov(v, W(0), W(1), …).
     factor: Vec<Vec<f64>>,
-    blocks: Vec<Block>,
+    memory: Memory,
 }
 
-/// What LANES samples remember.
-#[derive(Debug, Clone)]
-struct Block {
-    /// v, f x LANES.
-    frozen: Vec<f64>,
-    noise: Vec<f64>,
-    /// W(t), m x LANES.
-    fresh: Vec<f64>,
-    /// V(t), m x LANES.
-    fields: Vec<f64>,
-    /// φ(s), (s, i) x LANES.
+/// What the samples remember, block after block; see [`Block`]. One allocation each: the system hands out fresh pages.
+#[derive(Debug)]
+struct Memory {
+    given: Vec<f64>,
+    now: Vec<f64>,
     kicks: Vec<f64>,
-    /// ∂φ_i(s)/∂h_k, (s, i, k) x LANES, k over the trained fields or over all.
     curvature: Vec<f64>,
+    /// Numbers per block in each of them.
+    strides: [usize; 4],
 }
 
-/// Sums over the samples of a group of blocks.
-#[derive(Debug, Clone)]
-struct Sums {
-    /// C_ℓ(t,s), (s, i, j).
-    kicks: Vec<f64>,
-    /// R_ℓ(t,s), (s, i, j).
-    response: Vec<f64>,
-    /// R_ℓ(t,*) by paths, or E[φ v] for Stein's lemma; (i, n).
-    frozen: Vec<f64>,
-    scalars: Vec<f64>,
-}
-
-impl Sums {
-    fn new(size: &Dimensions, t: usize, scalars: usize) -> Self {
-        let square = (t + 1) * size.trained * size.trained;
-        Self {
-            kicks: vec![0.0; square],
-            response: vec![0.0; square],
-            frozen: vec![0.0; size.trained * size.frozen],
-            scalars: vec![0.0; scalars],
-        }
+impl Memory {
+    /// The blocks, GROUP at a time.
+    fn groups(&mut self) -> impl IndexedParallelIterator<Item = impl Iterator<Item = Block<'_>>> {
+        let [a, b, c, e] = self.strides;
+        self.given
+            .par_chunks(GROUP * a)
+            .zip(self.now.par_chunks_mut(GROUP * b))
+            .zip(self.kicks.par_chunks_mut(GROUP * c))
+            .zip(self.curvature.par_chunks_mut(GROUP * e))
+            .map(move |(((given, now), kicks), curvature)| {
+                given
+                    .chunks_exact(a)
+                    .zip(now.chunks_exact_mut(b))
+                    .zip(kicks.chunks_exact_mut(c))
+                    .zip(curvature.chunks_exact_mut(e))
+                    .map(|(((given, now), kicks), curvature)| Block { given, now, kicks, curvature })
+            })
     }
-
-    fn add(mut self, other: &Self) -> Self {
-        for (a, b) in [
-            (&mut self.kicks, &other.kicks),
-            (&mut self.response, &other.response),
-            (&mut self.frozen, &other.frozen),
-            (&mut self.scalars, &other.scalars),
-        ] {
-            a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
-        }
-        self
-    }
-}
-
-/// Everything about step t that all blocks share.
-struct Step<'a> {
-    t: usize,
-    size: Dimensions,
-    equations: &'a Equations,
-    scalars: &'a [f64],
-    /// W_i(t) = Σ_c row_i[c] z_c over frozen columns, then innovations.
-    rows: &'a [Vec<f64>],
-    /// −(η/δ) R_θ(t,s)_ij, as coefficients of φ_j(s), per i.
-    memory: Vec<Vec<f64>>,
-    /// −(η/δ) R_θ(r,s)_kj for r = s+1..t and all k, per (s, j).
-    back: Vec<Vec<f64>>,
 }
 
 impl<'a> Process<'a> {
@@ -118,26 +83,26 @@ impl<'a> Process<'a> {
         let lower = cholesky_psd(&equations.frozen()).expect("frozen rows have a Gram matrix");
         let factor: Vec<Vec<f64>> = (0..shape.frozen).map(|n| lower.row(n)[..=n].to_vec()).collect();
         let horizon = (points.columns() - shape.frozen - 1) / shape.trained;
-        let make = |block: usize| {
-            let (columns, _) = points.block(block);
-            let mut frozen = vec![0.0; shape.frozen * LANES];
-            for (out, row) in frozen.chunks_exact_mut(LANES).zip(&factor) {
-                combine(row, columns, out);
+        let per_step = shape.trained * LANES;
+        let strides =
+            [(shape.frozen + 1) * LANES, 2 * per_step, horizon * per_step, horizon * per_step * size.columns];
+        let blocks = points.samples() / LANES;
+        let [mut given, now, kicks, curvature] = strides.map(|stride| vec![0.0; blocks * stride]);
+        for (block, given) in given.chunks_exact_mut(strides[0]).enumerate() {
+            let (given, per) = (strips_mut(given), LANES / WIDE);
+            let columns = strips(points.block(block).0).chunks_exact(points.columns());
+            for (strip, columns) in columns.enumerate() {
+                for (n, row) in factor.iter().enumerate() {
+                    given[n * per + strip] = combine(row, columns, points.columns() * WIDE);
+                }
+                let noise = columns[shape.frozen].map(|z| equations.label_noise * z);
+                given[shape.frozen * per + strip] = noise;
             }
-            let noise = &columns[shape.frozen * LANES..(shape.frozen + 1) * LANES];
-            Block {
-                frozen,
-                noise: noise.iter().map(|e| equations.label_noise * e).collect(),
-                fresh: vec![0.0; shape.trained * LANES],
-                fields: vec![0.0; shape.trained * LANES],
-                kicks: Vec::with_capacity(horizon * shape.trained * LANES),
-                curvature: Vec::with_capacity(horizon * shape.trained * size.columns * LANES),
-            }
-        };
-        let blocks = (0..points.samples() / LANES).map(make).collect();
+        }
+        let memory = Memory { given, now, kicks, curvature, strides };
         let kernels = Kernels::default();
         let scalars = equations.scalars.clone();
-        Self { equations, points, size, kernels, scalars, factor, blocks }
+        Self { equations, points, size, kernels, scalars, factor, memory }
     }
 
     /// Steps done: kernels of steps 0..t are known.
@@ -160,23 +125,29 @@ impl<'a> Process<'a> {
             return false;
         }
         self.extend_factor(t);
-        // Out of the way while the step borrows everything else.
-        let mut moving = std::mem::take(&mut self.blocks);
-        let (step, points) = (self.shared(t), self.points);
-        let groups: Vec<Sums> = moving
-            .par_chunks_mut(GROUP)
+        let step = Step {
+            t,
+            size: self.size,
+            equations: self.equations,
+            scalars: &self.scalars,
+            rows: &self.factor[self.size.frozen + t * self.size.trained..],
+            memory: self.coefficients(t),
+            back: self.backward_coefficients(t),
+        };
+        let points = self.points;
+        let groups: Vec<Sums> = self
+            .memory
+            .groups()
             .enumerate()
             .map(|(group, blocks)| {
                 let mut room = Room::new(&step);
-                let mut sums = Sums::new(&step.size, t, step.scalars.len());
-                for (at, block) in blocks.iter_mut().enumerate() {
+                for (at, mut block) in blocks.enumerate() {
                     let (columns, weights) = points.block(group * GROUP + at);
-                    step.sample(block, columns, weights, &mut room, &mut sums);
+                    step.sample(&mut block, columns, weights, &mut room);
                 }
-                sums
+                step.collect(room)
             })
             .collect();
-        self.blocks = moving;
         let total = groups.iter().fold(Sums::new(&self.size, t, self.scalars.len()), Sums::add);
         self.record(t, &total);
         true
@@ -206,25 +177,28 @@ impl<'a> Process<'a> {
         }
     }
 
-    fn shared(&self, t: usize) -> Step<'_> {
-        let (m, f) = (self.size.trained, self.size.frozen);
+    /// −(η/δ) R_θ(t,s)_ij as coefficients of φ_j(s), per i.
+    fn coefficients(&self, t: usize) -> Vec<Vec<f64>> {
+        let m = self.size.trained;
+        let response = |s: usize, i: usize, j: usize| self.kernels.weights_response[t][s][(i, j)];
         let memory = -self.equations.step / self.equations.ratio;
-        let response =
-            |r: usize, s: usize, k: usize, j: usize| memory * self.kernels.weights_response[r][s][(k, j)];
-        let coefficients =
-            |i: usize| (0..t).flat_map(move |s| (0..m).map(move |j| response(t, s, i, j))).collect();
-        let back = |s: usize, j: usize| {
-            (s + 1..=t).flat_map(|r| (0..m).map(move |k| (r, k))).map(|(r, k)| response(r, s, k, j)).collect()
-        };
-        Step {
-            t,
-            size: self.size,
-            equations: self.equations,
-            scalars: &self.scalars,
-            rows: &self.factor[f + t * m..],
-            memory: (0..m).map(coefficients).collect(),
-            back: (0..t).flat_map(|s| (0..m).map(move |j| (s, j))).map(|(s, j)| back(s, j)).collect(),
+        let row = |i: usize| (0..t * m).map(|c| memory * response(c / m, i, c % m)).collect();
+        (0..m).map(row).collect()
+    }
+
+    /// −(η/δ) R_θ(r,s)_kj, (s, j) x (r, k).
+    fn backward_coefficients(&self, t: usize) -> Vec<f64> {
+        let m = self.size.trained;
+        let memory = -self.equations.step / self.equations.ratio;
+        let mut out = vec![0.0; t * m * (t + 1) * m];
+        for (at, out) in out.iter_mut().enumerate() {
+            let (row, column) = (at / ((t + 1) * m), at % ((t + 1) * m));
+            let (s, j, r, k) = (row / m, row % m, column / m, column % m);
+            if r > s {
+                *out = memory * self.kernels.weights_response[r][s][(k, j)];
+            }
         }
+        out
     }
 
     /// Turns sums into the kernels of step t.
@@ -255,30 +229,31 @@ impl<'a> Process<'a> {
     /// Train loss E l(y, f(V(t))) and test loss E l(y, f(W(t))) of the last step, label noise included.
     pub fn losses(&self) -> (f64, f64) {
         let size = self.size;
-        let parts: Vec<(f64, f64)> = self
-            .blocks
-            .par_chunks(GROUP)
+        let [given, now, ..] = self.memory.strides;
+        let groups = self.memory.given.par_chunks(GROUP * given).zip(self.memory.now.par_chunks(GROUP * now));
+        let parts: Vec<(f64, f64)> = groups
             .enumerate()
-            .map(|(group, blocks)| {
+            .map(|(group, (givens, nows))| {
                 let (mut train, mut test) = (0.0, 0.0);
                 let mut losses = vec![0.0; LANES];
                 let mut fields = vec![0.0; (size.trained + size.frozen) * LANES];
-                for (at, block) in blocks.iter().enumerate() {
+                for (at, (given, now)) in givens.chunks_exact(given).zip(nows.chunks_exact(now)).enumerate() {
                     let (_, weights) = self.points.block(group * GROUP + at);
+                    let (frozen, noise) = given.split_at(size.frozen * LANES);
+                    let (fresh, moved) = now.split_at(size.trained * LANES);
                     let mut mean = |rows: &[f64]| {
                         fields[..rows.len()].copy_from_slice(rows);
-                        fields[rows.len()..].copy_from_slice(&block.frozen);
-                        let batch = Batch {
-                            fields: &fields,
-                            size: LANES,
-                            scalars: &self.scalars,
-                            noise: &block.noise,
-                        };
+                        fields[rows.len()..].copy_from_slice(frozen);
+                        let batch = Batch { fields: &fields, size: LANES, scalars: &self.scalars, noise };
                         self.equations.rule.loss_batch(&batch, &mut losses);
-                        dot(&losses, weights)
+                        let mut sum = [[0.0; 4]];
+                        for (loss, weight) in strips(&losses).iter().zip(strips(weights)) {
+                            add_products(loss, std::slice::from_ref(weight), &mut sum);
+                        }
+                        fold(&sum[0])
                     };
-                    train += mean(&block.fields);
-                    test += mean(&block.fresh);
+                    train += mean(moved);
+                    test += mean(fresh);
                 }
                 (train, test)
             })
@@ -293,17 +268,19 @@ impl<'a> Process<'a> {
         let (m, f) = (self.size.trained, self.size.frozen);
         let n = self.points.samples() as f64;
         let mut fields = vec![0.0; m + f];
-        for (index, block) in self.blocks.iter().enumerate() {
+        let [given, now, ..] = self.memory.strides;
+        let blocks = self.memory.given.chunks_exact(given).zip(self.memory.now.chunks_exact(now));
+        for (index, (given, now)) in blocks.enumerate() {
             let (_, weights) = self.points.block(index);
             for lane in 0..LANES {
                 for i in 0..m {
-                    fields[i] = block.fields[i * LANES + lane];
+                    fields[i] = now[(m + i) * LANES + lane];
                 }
                 for k in 0..f {
-                    fields[m + k] = block.frozen[k * LANES + lane];
+                    fields[m + k] = given[k * LANES + lane];
                 }
-                let sample = Sample { fields: &fields, scalars: &self.scalars, noise: block.noise[lane] };
-                visit(&sample, weights[lane] / n);
+                let noise = given[f * LANES + lane];
+                visit(&Sample { fields: &fields, scalars: &self.scalars, noise }, weights[lane] / n);
             }
         }
     }
@@ -311,138 +288,3 @@ impl<'a> Process<'a> {
 
 /// A run whose rows are longer than 100 has left every reasonable range.
 const LARGEST_SQUARED_LENGTH: f64 = 1e4;
-
-/// Buffers of one thread.
-struct Room {
-    /// V then v, rows x LANES.
-    fields: Vec<f64>,
-    /// weight φ(t), m x LANES.
-    weighted: Vec<f64>,
-    /// X_r, (i, r, k) x LANES: dφ_i(t)/dV_k(r), times the weight.
-    chain: Vec<f64>,
-    /// g_s, m x LANES for one i.
-    through: Vec<f64>,
-    kick: Kick,
-    rows: Vec<f64>,
-}
-
-impl Room {
-    fn new(step: &Step) -> Self {
-        let Dimensions { trained: m, frozen: f, .. } = step.size;
-        Self {
-            fields: vec![0.0; (m + f) * LANES],
-            weighted: vec![0.0; m * LANES],
-            chain: vec![0.0; m * (step.t + 1) * m * LANES],
-            through: vec![0.0; m * LANES],
-            kick: Kick::new(step.equations.shape()),
-            rows: vec![0.0; m * LANES],
-        }
-    }
-}
-
-impl Step<'_> {
-    /// Moves one block to step t and adds its share of the kernels.
-    fn sample(&self, block: &mut Block, columns: &[f64], weights: &[f64], room: &mut Room, sums: &mut Sums) {
-        let Dimensions { trained: m, frozen: f, columns: wide, .. } = self.size;
-        // Column f is the noise: W takes the columns before it and those after it.
-        let (latent, innovations) = (&columns[..f * LANES], &columns[(f + 1) * LANES..]);
-        for i in 0..m {
-            let own = i * LANES..(i + 1) * LANES;
-            let (first, rest) = self.rows[i].split_at(f);
-            let fresh = &mut block.fresh[own.clone()];
-            combine(rest, innovations, fresh);
-            if first.iter().any(|c| *c != 0.0) {
-                combine(first, latent, &mut room.weighted[..LANES]);
-                fresh.iter_mut().zip(&room.weighted).for_each(|(w, a)| *w += a);
-            }
-            let fields = &mut block.fields[own];
-            combine(&self.memory[i], &block.kicks, fields);
-            fields.iter_mut().zip(&*fresh).for_each(|(v, w)| *v += w);
-        }
-        room.fields[..m * LANES].copy_from_slice(&block.fields);
-        room.fields[m * LANES..].copy_from_slice(&block.frozen);
-        let (kicks, curvature) = (block.kicks.len(), block.curvature.len());
-        block.kicks.resize(kicks + m * LANES, 0.0);
-        block.curvature.resize(curvature + m * wide * LANES, 0.0);
-        let batch = Batch { fields: &room.fields, size: LANES, scalars: self.scalars, noise: &block.noise };
-        let rule = &self.equations.rule;
-        rule.curvature_batch(&batch, wide, &mut block.kicks[kicks..], &mut block.curvature[curvature..]);
-        if !self.scalars.is_empty() {
-            rule.kick_batch(&batch, &mut room.rows, &mut room.kick.scalars);
-            sums.scalars.iter_mut().zip(&room.kick.scalars).for_each(|(sum, g)| *sum += g);
-        }
-        for i in 0..m {
-            weigh(
-                &block.kicks[kicks + i * LANES..][..LANES],
-                weights,
-                &mut room.weighted[i * LANES..][..LANES],
-            );
-        }
-        for s in 0..=self.t {
-            for i in 0..m {
-                for j in 0..m {
-                    let past = &block.kicks[(s * m + j) * LANES..][..LANES];
-                    sums.kicks[(s * m + i) * m + j] += dot(&room.weighted[i * LANES..][..LANES], past);
-                }
-            }
-        }
-        if self.size.stein {
-            for i in 0..m {
-                for n in 0..f {
-                    let latent = &block.frozen[n * LANES..][..LANES];
-                    sums.frozen[i * f + n] += dot(&room.weighted[i * LANES..][..LANES], latent);
-                }
-            }
-        }
-        for i in 0..m {
-            self.adjoint(i, block, weights, room, sums);
-        }
-    }
-
-    /// Total derivatives of φ_i(t), backwards in time:
-    ///
-    ///   X_t = D(t),   g_s = −(η/δ) Σ_{r=s+1..t} X_r R_θ(r,s),   X_s = g_s D(s),
-    ///   dφ_i(t)/dW(s) = X_s,   dφ_i(t)/dv = Dv(t) + Σ_s g_s Dv(s).
-    ///
-    /// Memory grows as t, where propagating all derivatives forward would need t².
-    fn adjoint(&self, i: usize, block: &Block, weights: &[f64], room: &mut Room, sums: &mut Sums) {
-        let Dimensions { trained: m, frozen: f, columns: wide, .. } = self.size;
-        let t = self.t;
-        let entry = |s: usize, row: usize, k: usize| -> Range<usize> {
-            let at = ((s * m + row) * wide + k) * LANES;
-            at..at + LANES
-        };
-        let chain = &mut room.chain[i * (t + 1) * m * LANES..(i + 1) * (t + 1) * m * LANES];
-        for k in 0..m {
-            let own = &mut chain[(t * m + k) * LANES..][..LANES];
-            weigh(&block.curvature[entry(t, i, k)], weights, own);
-            sums.response[(t * m + i) * m + k] += sum(own);
-        }
-        for n in m..wide {
-            sums.frozen[i * f + n - m] += dot(&block.curvature[entry(t, i, n)], weights);
-        }
-        for s in (0..t).rev() {
-            let (now, later) = chain.split_at_mut((s + 1) * m * LANES);
-            for j in 0..m {
-                combine(&self.back[s * m + j], later, &mut room.through[j * LANES..][..LANES]);
-            }
-            let now = &mut now[s * m * LANES..];
-            for k in 0..m {
-                let out = &mut now[k * LANES..(k + 1) * LANES];
-                let mut total =
-                    multiply_into(&room.through[..LANES], &block.curvature[entry(s, 0, k)], out, true);
-                for j in 1..m {
-                    let through = &room.through[j * LANES..(j + 1) * LANES];
-                    total += multiply_into(through, &block.curvature[entry(s, j, k)], out, false);
-                }
-                sums.response[(s * m + i) * m + k] += total;
-            }
-            for n in m..wide {
-                for j in 0..m {
-                    let through = &room.through[j * LANES..(j + 1) * LANES];
-                    sums.frozen[i * f + n - m] += dot(through, &block.curvature[entry(s, j, n)]);
-                }
-            }
-        }
-    }
-}

@@ -13,13 +13,30 @@ use didact_math::simd::scalar::{asin, asin_near};
 const LANES: usize = 4;
 type Lanes = [f64; LANES];
 
-/// What the arguments of four pairs need of field k: rows i and j of C, 1/√(1+D_kk), and S⁻¹ B, so that
-/// D_kl = C_kl − alpha_k first_l − beta_k second_l.
-type Field = [Lanes; 5];
+/// What the arguments of four pairs need, an entry per field k: rows i and j of C, S⁻¹ B, so that
+/// D_kl = C_kl − alpha_k first_l − beta_k second_l, and 1/√(1+D_kk).
+struct Fields<'a> {
+    first: &'a mut [Lanes],
+    second: &'a mut [Lanes],
+    alpha: &'a mut [Lanes],
+    beta: &'a mut [Lanes],
+    root: &'a mut [Lanes],
+}
+
+impl<'a> Fields<'a> {
+    #[inline(always)]
+    fn within(room: &'a mut [Lanes], fields: usize) -> Self {
+        let (first, room) = room.split_at_mut(fields);
+        let (second, room) = room.split_at_mut(fields);
+        let (alpha, room) = room.split_at_mut(fields);
+        let (beta, room) = room.split_at_mut(fields);
+        Self { first, second, alpha, beta, root: &mut room[..fields] }
+    }
+}
 
 /// Numbers of scratch room that [`weighted_angles`] needs for so many fields.
 pub(super) fn room(fields: usize) -> usize {
-    (fields * (fields + 1) / 2 + 5 * fields) * LANES
+    5 * fields * LANES
 }
 
 dispatch! {
@@ -27,9 +44,7 @@ dispatch! {
     ///
     /// `c` is the covariance, P x P; `residual` are the v_k; the pairs are as many as `out` has places.
     pub(super) fn weighted_angles(c: &[f64], residual: &[f64], room: &mut [f64], out: &mut [f64]) {
-        let p = residual.len();
-        let (angles, rest) = room.as_chunks_mut::<LANES>().0.split_at_mut(p * (p + 1) / 2);
-        let fields = &mut rest.as_chunks_mut::<5>().0[..p];
+        let mut fields = Fields::within(room.as_chunks_mut::<LANES>().0, residual.len());
         let mut next = (0, 0);
         for out in out.chunks_mut(LANES) {
             // Idle lanes of the last block repeat the pair (0, 0).
@@ -38,17 +53,13 @@ dispatch! {
                 *pair = next;
                 next = if next.1 < next.0 { (next.0, next.1 + 1) } else { (next.0 + 1, 0) };
             }
-            let largest = condition(c, pairs, fields);
-            // Three short loops rather than one: what limits them is the latency of dependent operations, and of a
-            // short loop the processor overlaps more iterations.
-            arguments(c, fields, angles);
+            let largest = condition(c, pairs, &mut fields);
             // |D_kl| ≤ √(D_kk D_ll), so the diagonal bounds every argument: variances up to 5/4 give at most 5/9.
-            if largest <= 1.25 {
-                angles.as_flattened_mut().iter_mut().for_each(|x| *x = asin_near(*x));
+            let sums = if largest <= 1.25 {
+                weighted::<true>(c, residual, &fields)
             } else {
-                angles.as_flattened_mut().iter_mut().for_each(|x| *x = asin(x.clamp(-1.0, 1.0)));
-            }
-            let sums = weighted(residual, angles);
+                weighted::<false>(c, residual, &fields)
+            };
             out.copy_from_slice(&sums[..out.len()]);
         }
     }
@@ -56,8 +67,8 @@ dispatch! {
 
 /// Fills the fields of four pairs; returns the largest D_kk.
 #[inline(always)]
-fn condition(c: &[f64], pairs: [(usize, usize); LANES], fields: &mut [Field]) -> f64 {
-    let p = fields.len();
+fn condition(c: &[f64], pairs: [(usize, usize); LANES], fields: &mut Fields) -> f64 {
+    let p = fields.root.len();
     let [(i0, j0), (i1, j1), (i2, j2), (i3, j3)] = pairs;
     let row = |i: usize| &c[i * p..][..p];
     let (rows_i, rows_j) = ([row(i0), row(i1), row(i2), row(i3)], [row(j0), row(j1), row(j2), row(j3)]);
@@ -69,62 +80,56 @@ fn condition(c: &[f64], pairs: [(usize, usize); LANES], fields: &mut [Field]) ->
     for lane in 0..LANES {
         inverse[lane] = 1.0 / (sii[lane] * sjj[lane] - sij[lane] * sij[lane]);
     }
-    let mut largest = [0.0; LANES];
-    for (k, field) in fields.iter_mut().enumerate() {
+    for k in 0..p {
         // Put together in registers: four small stores read back as one large load would stall.
         let first = [rows_i[0][k], rows_i[1][k], rows_i[2][k], rows_i[3][k]];
         let second = [rows_j[0][k], rows_j[1][k], rows_j[2][k], rows_j[3][k]];
         let own = c[k * (p + 1)];
-        let (mut root, mut alpha, mut beta) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+        let (mut variance, mut alpha, mut beta) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
         for lane in 0..LANES {
             let (f, s) = (first[lane], second[lane]);
             alpha[lane] = inverse[lane] * (sjj[lane] * f - sij[lane] * s);
             beta[lane] = inverse[lane] * (sii[lane] * s - sij[lane] * f);
-            let variance = own - alpha[lane] * f - beta[lane] * s;
-            root[lane] = 1.0 / (1.0 + variance).sqrt();
-            largest[lane] = if variance > largest[lane] { variance } else { largest[lane] };
+            variance[lane] = own - alpha[lane] * f - beta[lane] * s;
         }
-        *field = [first, second, root, alpha, beta];
+        (fields.first[k], fields.second[k]) = (first, second);
+        (fields.alpha[k], fields.beta[k], fields.root[k]) = (alpha, beta, variance);
     }
+    let mut largest = [0.0; LANES];
+    for variance in fields.root.iter() {
+        for lane in 0..LANES {
+            largest[lane] = if variance[lane] > largest[lane] { variance[lane] } else { largest[lane] };
+        }
+    }
+    fields.root.as_flattened_mut().iter_mut().for_each(|x| *x = 1.0 / (1.0 + *x).sqrt());
     largest.into_iter().fold(0.0, f64::max)
 }
 
-/// D_kl / √((1+D_kk)(1+D_ll)) for l ≤ k, row by row.
+/// Σ v_k v_l asin(D_kl / √((1+D_kk)(1+D_ll))), the pairs l ≤ k once and those off the diagonal twice. `NEAR`: no argument is
+/// beyond 5/9.
 #[inline(always)]
-fn arguments(c: &[f64], fields: &[Field], out: &mut [Lanes]) {
-    let mut rest = out;
-    for (k, (row, [_, _, r, alpha, beta])) in c.chunks_exact(fields.len()).zip(fields).enumerate() {
-        let (here, later) = rest.split_at_mut(k + 1);
-        for (out, (x, [f, s, q, _, _])) in here.iter_mut().zip(row.iter().zip(fields)) {
-            let mut ratio = [0.0; LANES];
-            for lane in 0..LANES {
-                let rest = (-beta[lane]).mul_add(s[lane], (-alpha[lane]).mul_add(f[lane], *x));
-                ratio[lane] = rest * (r[lane] * q[lane]);
-            }
-            *out = ratio;
-        }
-        rest = later;
-    }
-}
-
-/// Σ v_k v_l angle_kl over l ≤ k, twice off the diagonal.
-#[inline(always)]
-fn weighted(residual: &[f64], angles: &[Lanes]) -> Lanes {
+fn weighted<const NEAR: bool>(c: &[f64], residual: &[f64], fields: &Fields) -> Lanes {
+    let Fields { first, second, alpha, beta, root } = fields;
+    let p = root.len();
+    let (first, second, root, residual) = (&first[..p], &second[..p], &root[..p], &residual[..p]);
     let mut total = [0.0; LANES];
-    let mut rest = angles;
-    for (k, v) in residual.iter().enumerate() {
-        let (row, later) = rest.split_at(k + 1);
+    for (k, row) in c.chunks_exact(p).enumerate() {
+        let (alpha, beta, own, weight) = (alpha[k], beta[k], root[k], residual[k]);
         // A sum per row: chains of additions that do not wait for each other.
-        let mut part = [0.0; LANES];
-        for (w, angle) in residual.iter().zip(&row[..k]) {
+        let (mut sum, mut angle) = ([0.0; LANES], [0.0; LANES]);
+        for l in 0..=k {
             for lane in 0..LANES {
-                part[lane] = w.mul_add(angle[lane], part[lane]);
+                let part = (-alpha[lane]).mul_add(first[l][lane], row[l]);
+                let rest = (-beta[lane]).mul_add(second[l][lane], part);
+                let ratio = rest * (own[lane] * root[l][lane]);
+                angle[lane] = if NEAR { asin_near(ratio) } else { asin(ratio.clamp(-1.0, 1.0)) };
+                sum[lane] = residual[l].mul_add(angle[lane], sum[lane]);
             }
         }
+        // The last angle is the one on the diagonal.
         for lane in 0..LANES {
-            total[lane] += v * (2.0 * part[lane] + v * row[k][lane]);
+            total[lane] += weight * (2.0 * sum[lane] - weight * angle[lane]);
         }
-        rest = later;
     }
     total
 }

@@ -47,26 +47,54 @@ impl TwoLayerRule {
         Units { residual: output - self.link.label(&sample.fields[m..], sample.noise), slopes, curvatures }
     }
 
-    /// Residuals and the jets of all units (m x size each) of a batch.
-    fn batch_units(&self, batch: &Batch) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
+    /// Residuals and the jets of all units of a batch.
+    fn batch_units(&self, batch: &Batch) -> BatchUnits {
         let (m, n) = (self.trained(), batch.size);
-        let mut residual = vec![0.0; n];
+        let mut numbers = vec![0.0; (5 + 2 * m) * n];
+        let (residual, rest) = numbers.split_at_mut(n);
+        let (value, rest) = rest.split_at_mut(n);
+        let (shifted, rest) = rest.split_at_mut(n);
+        let (slopes, curvatures) = rest[2 * n..].split_at_mut(m * n);
         let frozen: Vec<&[f64]> = batch.fields[m * n..].chunks_exact(n).collect();
-        self.link.labels(&frozen, batch.noise, &mut residual);
+        self.link.labels(&frozen, batch.noise, residual);
         residual.iter_mut().for_each(|r| *r = -*r);
-        let (mut shifted, mut value) = (vec![0.0; n], vec![0.0; n]);
-        let (mut slope, mut curvature) = (vec![0.0; m * n], vec![0.0; m * n]);
         for j in 0..m {
             let own = j * n..(j + 1) * n;
-            for (s, h) in shifted.iter_mut().zip(&batch.fields[own.clone()]) {
-                *s = h + self.biases[j];
+            let mut fields = &batch.fields[own.clone()];
+            if self.biases[j] != 0.0 {
+                shifted.iter_mut().zip(fields).for_each(|(s, h)| *s = h + self.biases[j]);
+                fields = shifted;
             }
-            self.activation.jets(&shifted, &mut value, &mut slope[own.clone()], &mut curvature[own]);
-            for (r, v) in residual.iter_mut().zip(&value) {
+            self.activation.jets(fields, value, &mut slopes[own.clone()], &mut curvatures[own]);
+            for (r, v) in residual.iter_mut().zip(&*value) {
                 *r += self.weights[j] * v;
             }
         }
-        (residual, slope, curvature)
+        BatchUnits { numbers, trained: m, size: n }
+    }
+}
+
+/// What a batch needs once, in one allocation: residuals, two arrays of room, ρ′, ρ″, then σ′ and σ″ of all units.
+struct BatchUnits {
+    numbers: Vec<f64>,
+    trained: usize,
+    size: usize,
+}
+
+impl BatchUnits {
+    fn residuals(&mut self) -> &mut [f64] {
+        &mut self.numbers[..self.size]
+    }
+
+    /// ρ′ and ρ″ of the residuals; σ′ and σ″, m x size each.
+    fn derivatives(&mut self, loss: ResidualLoss) -> [&[f64]; 4] {
+        let (n, m) = (self.size, self.trained);
+        let (residual, rest) = self.numbers.split_at_mut(3 * n);
+        let (first, rest) = rest.split_at_mut(n);
+        let (second, units) = rest.split_at_mut(n);
+        loss.slopes(&residual[..n], first, second);
+        let (slopes, curvatures) = units.split_at(m * n);
+        [first, second, slopes, curvatures]
     }
 }
 
@@ -90,9 +118,8 @@ impl LocalRule for TwoLayerRule {
 
     fn kick_batch(&self, batch: &Batch, rows: &mut [f64], _scalars: &mut [f64]) {
         let n = batch.size;
-        let (residual, slopes, _) = self.batch_units(batch);
-        let (mut first, mut second) = (vec![0.0; n], vec![0.0; n]);
-        self.loss.slopes(&residual, &mut first, &mut second);
+        let mut units = self.batch_units(batch);
+        let [first, _, slopes, _] = units.derivatives(self.loss);
         for ((out, slope), a) in rows.chunks_exact_mut(n).zip(slopes.chunks_exact(n)).zip(&self.weights) {
             for i in 0..n {
                 out[i] = a * first[i] * slope[i];
@@ -101,8 +128,9 @@ impl LocalRule for TwoLayerRule {
     }
 
     fn loss_batch(&self, batch: &Batch, out: &mut [f64]) {
-        let (residual, ..) = self.batch_units(batch);
-        out.iter_mut().zip(residual).for_each(|(out, r)| *out = self.loss.value(r));
+        let mut units = self.batch_units(batch);
+        self.loss.values(units.residuals());
+        out.copy_from_slice(units.residuals());
     }
 
     /// ∂φ_i/∂h_j = (a_i a_j/m²) ρ″ σ′_i σ′_j + δ_ij (a_i/m) ρ′ σ″_i,      ∂φ_i/∂z_n = −(a_i/m) ρ″ σ′_i ∂h/∂z_n.
@@ -126,9 +154,8 @@ impl LocalRule for TwoLayerRule {
 
     fn curvature_batch(&self, batch: &Batch, columns: usize, kicks: &mut [f64], curvature: &mut [f64]) {
         let (m, n) = (self.trained(), batch.size);
-        let (residual, slopes, curvatures) = self.batch_units(batch);
-        let (mut first, mut second) = (vec![0.0; n], vec![0.0; n]);
-        self.loss.slopes(&residual, &mut first, &mut second);
+        let mut units = self.batch_units(batch);
+        let [first, second, slopes, curvatures] = units.derivatives(self.loss);
         for i in 0..m {
             let (a, slope) = (self.weights[i], &slopes[i * n..(i + 1) * n]);
             let kick = &mut kicks[i * n..(i + 1) * n];

@@ -122,6 +122,8 @@ mod tests {
         // ρ̄ = √(3/2) S: both directions are short of it.
         close(measure("solution-distance"), &[(1.5_f64.sqrt() - 0.3).hypot(1.5_f64.sqrt() - 0.2)]);
         assert!(measure("polar-drift")[0] > 0.1 && measure("distance")[0] > 1.0);
+        let (drift, distance) = (measure("polar-drift")[0], measure("solution-distance")[0]);
+        close(measure("polar-drift^2 - solution-distance"), &[drift * drift - distance]);
         assert!(observable::parse("S[3,0]", &problem).is_err());
     }
 }
