@@ -3,7 +3,7 @@
 use crate::claims::{Judged, Verdict};
 use didact_figure::Figure;
 use didact_figure::interactive;
-use didact_model::families::Reference;
+use didact_model::Reference;
 
 /// What a report shows.
 pub struct Report<'a> {

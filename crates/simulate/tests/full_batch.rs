@@ -6,7 +6,7 @@ use didact_model::families::Family;
 use didact_model::families::Model;
 use didact_model::families::multi_index::MultiIndex;
 use didact_model::observable;
-use didact_model::residual_loss::ResidualLoss;
+use didact_model::output_loss::OutputLoss;
 use didact_model::start::{FrozenRows, RandomRows, RowLaw};
 use didact_model::{
     Clock, Engine, Kick, LocalRule, Overlaps, Problem, Record, Sample, Samples, Spectrum, Training,
@@ -34,7 +34,7 @@ fn problem(rule: Arc<dyn LocalRule>, dimension: u64, training: Training, scalars
 }
 
 fn phase_retrieval(dimension: u64, ratio: f64, rate: f64) -> Problem {
-    let spec = MultiIndex::single("gelu", "z^2", ResidualLoss::PseudoHuber { kappa: 1.0 });
+    let spec = MultiIndex::single("gelu", "z^2", OutputLoss::PseudoHuber { kappa: 1.0 });
     problem(spec.rule().unwrap(), dimension, Training::full_batch(rate, ratio), vec![])
 }
 
@@ -145,7 +145,7 @@ fn threads_order_and_storage_change_no_bit() {
 fn twin_units_with_twice_the_step_are_one_unit() {
     // m = 2 with equal (a, b) and equal rows: the gradient of each carries 1/m.
     let (d, n) = (25, 100);
-    let one = MultiIndex::single("gelu", "z^2", ResidualLoss::LogCosh);
+    let one = MultiIndex::single("gelu", "z^2", OutputLoss::LogCosh);
     let two = MultiIndex { students: 2, ..one.clone() };
     let samples = Some(Samples::Count(n as u64));
     let alone = problem(

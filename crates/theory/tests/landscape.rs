@@ -7,7 +7,7 @@ use didact_math::linalg::dot;
 use didact_math::spectra::End;
 use didact_model::families::Family;
 use didact_model::families::multi_index::MultiIndex;
-use didact_model::residual_loss::ResidualLoss;
+use didact_model::output_loss::OutputLoss;
 use didact_model::{Kick, LocalRule, Sample};
 use didact_theory::dmft::Sampling;
 use didact_theory::landscape::{
@@ -16,9 +16,9 @@ use didact_theory::landscape::{
 };
 use std::sync::Arc;
 
-const HUBER: ResidualLoss = ResidualLoss::PseudoHuber { kappa: 1.0 };
+const HUBER: OutputLoss = OutputLoss::PseudoHuber { kappa: 1.0 };
 
-fn single(activation: &str, link: &str, loss: ResidualLoss) -> Arc<dyn LocalRule> {
+fn single(activation: &str, link: &str, loss: OutputLoss) -> Arc<dyn LocalRule> {
     MultiIndex::single(activation, link, loss).rule().unwrap()
 }
 
@@ -46,14 +46,14 @@ fn the_weights_are_bounded_by_the_slope_of_the_loss_and_the_curvature_of_the_uni
     let cases = [
         ("gelu", HUBER, -0.7978845608028654),
         ("quadratic", HUBER, -2.0),
-        ("gelu", ResidualLoss::LogCosh, -0.7978845608028654),
+        ("gelu", OutputLoss::LogCosh, -0.7978845608028654),
     ];
     for (activation, loss, infimum) in cases {
         let got = weight_infimum(single(activation, "z^2", loss).as_ref(), false).unwrap();
         assert!((got - infimum).abs() < 1e-9, "{activation}: {got}");
     }
     // Bounded labels bound the weights of the square loss too.
-    assert!(weight_infimum(single("gelu", "tanh(z^2)", ResidualLoss::Square).as_ref(), false).is_ok());
+    assert!(weight_infimum(single("gelu", "tanh(z^2)", OutputLoss::Square).as_ref(), false).is_ok());
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn spectral_methods_on_data_reach_the_predicted_overlap() {
 
 #[test]
 fn questions_without_an_answer_are_refused() {
-    let square = descent(&single("gelu", "z^2", ResidualLoss::Square), 1.0);
+    let square = descent(&single("gelu", "z^2", OutputLoss::Square), 1.0);
     assert!(matches!(square.threshold(0, 2), Err(LandscapeError::Unbounded { .. })));
     let easy = descent(&single("gelu", "z^3-3z", HUBER), 1.0);
     assert_eq!(easy.threshold(0, 2), Err(LandscapeError::NothingHard));

@@ -5,7 +5,7 @@ use crate::inputs::Inputs;
 use didact_math::spectra::{Bulk, Complex, WeightLaw, marchenko_pastur};
 use didact_model::families::Family;
 use didact_model::families::multi_index::MultiIndex;
-use didact_model::residual_loss::ResidualLoss;
+use didact_model::output_loss::OutputLoss;
 use didact_model::{Link, LocalRule};
 use didact_theory::dmft::{Points, Process, Sampling};
 use didact_theory::landscape::recovery::weak_recovery;
@@ -86,10 +86,10 @@ fn link(inputs: &Inputs) -> Link {
 
 fn rule(inputs: &Inputs, link: &str, directions: usize) -> Arc<dyn LocalRule> {
     let loss = match text(inputs, "loss", "square") {
-        "square" => ResidualLoss::Square,
-        "logcosh" => ResidualLoss::LogCosh,
-        "huber" => ResidualLoss::Huber { kappa: inputs.number("kappa") },
-        _ => ResidualLoss::PseudoHuber { kappa: inputs.number("kappa") },
+        "square" => OutputLoss::Square,
+        "logcosh" => OutputLoss::LogCosh,
+        "huber" => OutputLoss::Huber { kappa: inputs.number("kappa") },
+        _ => OutputLoss::PseudoHuber { kappa: inputs.number("kappa") },
     };
     let list = |key: &str| inputs.has(key).then(|| inputs.list(key));
     let (weights, biases) = (list("a"), list("b"));
