@@ -7,8 +7,8 @@ use didact_math::linalg::Mat;
 use didact_model::families::Family;
 use didact_model::families::multi_index::MultiIndex;
 use didact_model::observable::{self, Snapshot};
-use didact_model::record::Crossing;
 use didact_model::output_loss::OutputLoss;
+use didact_model::record::Crossing;
 use didact_model::start::{FrozenRows, RandomRows, RowLaw};
 use didact_model::trajectory::Replica;
 use didact_model::{

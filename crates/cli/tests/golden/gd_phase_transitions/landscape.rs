@@ -153,7 +153,7 @@ fn teacher_response(inputs: &Inputs) -> Answer {
 fn one_step_kernels(inputs: &Inputs) -> Answer {
     let rule = rule(inputs, text(inputs, "link", "z^2"), 1);
     let (delta, eta) = (inputs.number("delta"), inputs.number("eta"));
-    let step = one_step(rule.as_ref(), inputs.number_or("norm0", 1.0), delta, eta).expect("kernels");
+    let step = one_step(rule.as_ref(), inputs.number_or("norm0", 1.0), 0.0, delta, eta).expect("kernels");
     let spectrum = std::cell::LazyCell::new(|| hessian(step.ensemble.clone(), rule.as_ref(), delta));
     by_key(inputs, |key| match key {
         "Cth10" => step.correlation_10,
