@@ -5,7 +5,7 @@ use crate::portable;
 use didact_math::linalg::{Mat, cholesky_psd, dot};
 use didact_model::families::Family;
 use didact_model::families::multi_index::MultiIndex;
-use didact_model::residual_loss::ResidualLoss;
+use didact_model::output_loss::OutputLoss;
 use didact_model::start::Given;
 use didact_model::{Clock, Overlaps, Problem, Samples, Spectrum, Training};
 use didact_simulate::full_batch::{Precision, Trainer};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 const RATE: f64 = 0.5;
 
 fn spec() -> MultiIndex {
-    MultiIndex::single("gelu", "z^2", ResidualLoss::PseudoHuber { kappa: 1.0 })
+    MultiIndex::single("gelu", "z^2", OutputLoss::PseudoHuber { kappa: 1.0 })
 }
 
 fn overlaps() -> Overlaps {

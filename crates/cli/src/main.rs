@@ -2,7 +2,6 @@
 //!
 //! Data goes to stdout, everything else to stderr. Exit code 0: done; 1: a claim fails; 2: an error.
 
-
 /// A line on stdout. A reader that has gone (`didact list | head`) is no error: `println!` would panic.
 macro_rules! say {
     ($($text:tt)*) => {{

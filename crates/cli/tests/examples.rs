@@ -68,6 +68,26 @@ fn an_unchanged_run_is_found_and_a_changed_seed_is_not() {
 }
 
 #[test]
+fn threads_can_be_chosen_for_runs_that_are_planned_by_them() {
+    let out = temporary("threads");
+    std::fs::create_dir_all(&out).unwrap();
+    let text = r#"
+        title = "Few threads"
+        model = { family = "multi-index", activation = "gelu", link = "z^2" }
+        data = { dimension = 10, samples-per-dimension = 4 }
+        training = { learning-rate = 0.1, scaling = "plain" }
+        start = { students = { law = "sphere", radius = 1.0 } }
+        record = { clock = "steps", times = [0, 2], observe = ["train_loss"], replicas = 2 }
+        run = [{ name = "gd", engine = "full-batch" }]
+    "#;
+    let file = out.join("threads.toml");
+    std::fs::write(&file, text).unwrap();
+    let run = didact().arg("run").arg(&file).args(["--threads", "1", "--out"]).arg(&out).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    std::fs::remove_dir_all(out).unwrap();
+}
+
+#[test]
 fn compute_prints_json_and_lists_name_everything() {
     let run = didact().args(["compute", "committee/plateau", "M=2", "output=scaled"]).output().unwrap();
     let answer: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();

@@ -205,6 +205,7 @@ impl Experiment {
             claims: &outcome.claims,
             figures: &figures,
             measures: &measures,
+            scans,
             description,
             provenance: &provenance,
             references: &self.resolved.references(),

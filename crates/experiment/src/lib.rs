@@ -28,6 +28,7 @@ pub mod quantities;
 pub mod reference;
 pub mod report;
 pub mod results;
+mod scan_tables;
 pub mod schedule;
 pub mod source;
 pub mod spectra;

@@ -1,9 +1,11 @@
 //! One static page per run: claims, interactive figures, the description, where it came from, what to cite.
 
 use crate::claims::{Judged, Verdict};
+use crate::quantities::Scan;
+use crate::scan_tables;
 use didact_figure::Figure;
 use didact_figure::interactive;
-use didact_model::families::Reference;
+use didact_model::Reference;
 
 /// What a report shows.
 pub struct Report<'a> {
@@ -17,6 +19,8 @@ pub struct Report<'a> {
     pub figures: &'a [(String, Figure)],
     /// Measures: name and text.
     pub measures: &'a [(String, String)],
+    /// Scans; the short ones are shown as tables.
+    pub scans: &'a [Scan],
     /// The resolved description.
     pub description: &'a str,
     /// Where it came from: name and value.
@@ -52,6 +56,10 @@ impl Report<'_> {
             body += &format!("<figure>\n{div}\n</figure>\n");
         }
         body += &table("Measures", self.measures);
+        let scans: String = self.scans.iter().filter_map(scan_tables::html).collect();
+        if !scans.is_empty() {
+            body += &format!("<h2>Scans</h2>\n{scans}");
+        }
         if !self.failures.is_empty() {
             let items: String = self.failures.iter().map(|f| format!("<li>{}</li>", escape(f))).collect();
             body += &format!("<h2>What failed</h2><ul>{items}</ul>\n");

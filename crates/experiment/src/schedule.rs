@@ -56,11 +56,7 @@ impl Plan {
         for stage in &stages {
             engine.admits(&stage.problem, &record).map_err(|e| refused(&e, source))?;
         }
-        if stages.len() > 1 && stages[0].problem.training.samples.is_some() {
-            let message = "a schedule hands over overlaps, which say nothing of a training set";
-            let hint = "train on fresh samples, or without stages";
-            return Err(Diagnostic::new(message).hint(hint).at_key(source, "training.stage"));
-        }
+        check_training_set(&stages, engine.as_ref(), source)?;
         try_start(&stages[0].problem, record.seed, engine.takes_infinite_dimension(), source)?;
         if !engine.takes_infinite_dimension() {
             let problem = &stages[0].problem;
@@ -92,8 +88,14 @@ impl Plan {
             return self.engine.run(&only.problem, &self.record, monitor);
         }
         let shared = Shared { monitor, replicas: f64::from(self.record.replicas) };
+        let (numbers, one) = (self.record.replica_numbers(), |r| self.run_replica(r, &shared));
+        // A training set is planned to have the memory, and the threads, for itself.
         let runs: Result<Vec<(Replica, Vec<String>)>, EngineError> =
-            self.record.replica_numbers().into_par_iter().map(|r| self.run_replica(r, &shared)).collect();
+            if self.problem().training.samples.is_some() {
+                numbers.map(one).collect()
+            } else {
+                numbers.into_par_iter().map(one).collect()
+            };
         let (replicas, notes): (Vec<_>, Vec<_>) = runs?.into_iter().unzip();
         Ok(Trajectory {
             engine: self.engine.name().into(),
@@ -112,7 +114,8 @@ impl Plan {
         for (index, stage) in self.stages.iter().enumerate() {
             let (mut problem, begin) = (stage.problem.clone(), whole.as_ref().map_or(0.0, |w| w.last_time));
             if let Some(before) = &whole {
-                problem.start = Arc::new(Continued(before.last.clone()));
+                let (overlaps, weights) = (before.last.clone(), before.weights.clone());
+                problem.start = Arc::new(Continued { overlaps, weights });
             }
             let done = whole.as_ref().map_or(0, |w| w.rows.len());
             let mut record = self.stage_record(stage, begin, done, number);
@@ -210,15 +213,31 @@ fn join(before: Option<Replica>, mut stage: Replica, begin: f64, saved: usize, e
     for (old, new) in whole.events.iter_mut().zip(stage.events) {
         *old = old.or(new);
     }
-    Replica {
-        rows: whole.rows,
-        events: whole.events,
-        ..stage_end(stage.outcome, stage.last, stage.last_time)
-    }
+    Replica { rows: whole.rows, events: whole.events, ..stage }
 }
 
-fn stage_end(outcome: Outcome, last: didact_model::Overlaps, last_time: f64) -> Replica {
-    Replica { rows: Vec::new(), outcome, events: Vec::new(), last, last_time }
+/// Stages on a training set need an engine that hands its rows over, and one dimension and training set throughout.
+fn check_training_set(stages: &[Planned], engine: &dyn Engine, source: &Source) -> Result<(), Diagnostic> {
+    let first = &stages[0].problem;
+    if stages.len() == 1 || first.training.samples.is_none() {
+        return Ok(());
+    }
+    let refuse = |message: String, hint: &str| {
+        Err(Diagnostic::new(message).hint(hint).at_key(source, "training.stage"))
+    };
+    if !engine.hands_over_weights() {
+        let message = format!("`{}` remembers every step of a training set: it has no stages", engine.name());
+        return refuse(message, "use engine `full-batch`, or a run without stages");
+    }
+    let data = |p: &Problem| (p.dimension, p.sample_count(), p.spectrum.clone(), p.rule.shape());
+    if stages.iter().any(|s| data(&s.problem) != data(first)) {
+        let message = "the stages differ in their training set, or in the rows of the model".into();
+        return refuse(
+            message,
+            "change what is learned and how from stage to stage, not [data] and the number of units",
+        );
+    }
+    Ok(())
 }
 
 fn end_event(stage: &Stage, problem: &Problem, source: &Source) -> Result<Option<Event>, Diagnostic> {

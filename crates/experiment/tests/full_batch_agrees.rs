@@ -1,25 +1,45 @@
 //! Mean-field theory and gradient descent in finite dimension: the same curves within their errors.
 
 use didact_math::linalg::Mat;
+use didact_model::constraint::{Constraint, Retraction};
 use didact_model::families::Family;
+use didact_model::families::lora::LoraSingleIndex;
 use didact_model::families::multi_index::MultiIndex;
-use didact_model::residual_loss::ResidualLoss;
+use didact_model::families::quadratic::QuadraticNetworks;
+use didact_model::output_loss::OutputLoss;
 use didact_model::start::{FrozenRows, RandomRows, RowLaw};
 use didact_model::{Clock, Engine, Problem, Record, Spectrum, Training, Trajectory, Unwatched, observable};
 use didact_simulate::FullBatch;
 use didact_theory::dmft::Dmft;
 use std::sync::Arc;
 
-fn problem(spec: &MultiIndex, dimension: u64, rate: f64, ratio: f64) -> Problem {
+fn problem(spec: &impl Family, dimension: u64, rate: f64, ratio: f64) -> Problem {
     let rule = spec.rule().unwrap();
     let frozen = FrozenRows::Gram(Mat::identity(rule.shape().frozen));
+    // Scalars that start at 0 (a LoRA amplitude) leave the rows without a gradient.
+    let (trained, scalars) = (RowLaw::Sphere { radius: 1.0 }, vec![0.5; rule.shape().scalars]);
     Problem {
         rule,
         spectrum: Spectrum::isotropic(),
         dimension: Some(dimension),
         training: Training::full_batch(rate, ratio),
-        start: Arc::new(RandomRows { trained: RowLaw::Sphere { radius: 1.0 }, frozen, scalars: vec![] }),
+        start: Arc::new(RandomRows { trained, frozen, scalars }),
         clock: Clock::Steps,
+    }
+}
+
+fn constrained(mut problem: Problem, constraint: Constraint) -> Problem {
+    problem.training.constraint = constraint;
+    problem
+}
+
+fn three_units() -> MultiIndex {
+    MultiIndex {
+        students: 3,
+        directions: 2,
+        weights: Some(vec![1.5, -1.0, 0.7]),
+        biases: Some(vec![0.1, -0.3, 0.5]),
+        ..MultiIndex::single("gelu", "z1+z2+z1*z2", OutputLoss::PseudoHuber { kappa: 1.0 })
     }
 }
 
@@ -47,19 +67,42 @@ fn compare(problem: &Problem, names: &[&str], steps: usize, replicas: u32) {
 
 #[test]
 fn one_unit_on_phase_retrieval_follows_mean_field_theory() {
-    let spec = MultiIndex::single("gelu", "z^2", ResidualLoss::PseudoHuber { kappa: 1.0 });
+    let spec = MultiIndex::single("gelu", "z^2", OutputLoss::PseudoHuber { kappa: 1.0 });
     compare(&problem(&spec, 500, 0.4, 4.0), &["train_loss", "test_loss", "Q[0,0]"], 8, 32);
 }
 
 #[test]
 fn three_units_with_an_easy_direction_follow_mean_field_theory() {
-    let spec = MultiIndex {
-        students: 3,
-        directions: 2,
-        weights: Some(vec![1.5, -1.0, 0.7]),
-        biases: Some(vec![0.1, -0.3, 0.5]),
-        ..MultiIndex::single("gelu", "z1+z2+z1*z2", ResidualLoss::PseudoHuber { kappa: 1.0 })
-    };
+    let spec = three_units();
     let names = ["train_loss", "Q[0,0]", "Q[0,1]", "R[0,0]", "R[1,1]", "R[0,0] - R[0,1]"];
     compare(&problem(&spec, 500, 1.5, 4.0), &names, 5, 32);
+}
+
+#[test]
+fn quadratic_students_follow_mean_field_theory() {
+    // Labels u²: the teacher is a hard direction for random rows, whichever family says so.
+    let spec = QuadraticNetworks::new(2, 1);
+    let names = ["train_loss", "Q[0,0]", "Q[0,1]", "R[0,0]"];
+    compare(&problem(&spec, 500, 0.02, 8.0), &names, 6, 32);
+}
+
+#[test]
+fn lora_on_the_sphere_follows_mean_field_theory() {
+    // The adapter and its amplitude move; the student reads the pre-trained row.
+    let spec = LoraSingleIndex::matched(0.4, "tanh");
+    let names = ["train_loss", "R[0,0]", "scalar[0]"];
+    for retraction in [Retraction::Euclidean, Retraction::Tangent] {
+        let constraint = Constraint { sphere: Some(retraction), ..Constraint::none() };
+        compare(&constrained(problem(&spec, 500, 1.0, 4.0), constraint), &names, 6, 32);
+    }
+}
+
+#[test]
+fn decaying_rows_and_barred_directions_follow_mean_field_theory() {
+    let names = ["train_loss", "Q[0,0]", "Q[0,1]", "R[0,0]"];
+    let decay = Constraint { weight_decay: 0.2, ..Constraint::none() };
+    let barred = Constraint { off_frozen: true, ..decay };
+    for constraint in [decay, barred] {
+        compare(&constrained(problem(&three_units(), 400, 1.5, 4.0), constraint), &names, 4, 24);
+    }
 }

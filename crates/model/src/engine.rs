@@ -142,6 +142,11 @@ pub trait Engine: Sync {
         false
     }
 
+    /// True when a later stage of a schedule can go on with the same training set: the engine hands its rows over.
+    fn hands_over_weights(&self) -> bool {
+        false
+    }
+
     /// Runs all replicas of the record.
     fn run(
         &self,

@@ -315,7 +315,8 @@ fn parse_formula(
     own: &[Arc<dyn Observable>],
 ) -> Result<Arc<dyn Observable>, ObservableError> {
     // In a formula a hyphen is a minus, but `polar-drift^2` means the observable; the longest name counts.
-    let mut hyphenated: Vec<String> = own.iter().map(|o| o.name()).filter(|name| name.contains('-')).collect();
+    let mut hyphenated: Vec<String> =
+        own.iter().map(|o| o.name()).filter(|name| name.contains('-')).collect();
     hyphenated.sort_by_key(|name| std::cmp::Reverse(name.len()));
     let joined = |name: &str| name.replace('-', "_");
     let plain = hyphenated.iter().fold(text.to_string(), |text, name| text.replace(name, &joined(name)));

@@ -211,8 +211,8 @@ pub trait LocalRule: Send + Sync + Debug {
         Jumps::default()
     }
 
-    /// The label of an input, if the loss depends on the frozen fields through one: then the latent directions have easy and
-    /// hard parts.
+    /// The label of an input, if the loss depends on the frozen fields through it alone: then the latent directions have easy and
+    /// hard parts. None for students that read frozen fields themselves (pre-trained rows).
     fn label(&self, _frozen: &[f64], _noise: f64) -> Option<f64> {
         None
     }

@@ -56,7 +56,7 @@ pub struct SquareLoss<S, T> {
 }
 
 impl<S: Student, T: Teacher> SquareLoss<S, T> {
-    fn label(&self, sample: &Sample) -> f64 {
+    fn label_of(&self, sample: &Sample) -> f64 {
         let own = self.student.shape().rows();
         self.teacher.label(&sample.fields[own..]) + sample.noise
     }
@@ -69,13 +69,18 @@ impl<S: Student, T: Teacher> LocalRule for SquareLoss<S, T> {
     }
 
     fn loss(&self, sample: &Sample) -> f64 {
-        let error = self.label(sample) - self.student.output(sample.fields, sample.scalars);
+        let error = self.label_of(sample) - self.student.output(sample.fields, sample.scalars);
         0.5 * self.prefactor.weight() * error * error
     }
 
     fn kick(&self, sample: &Sample, out: &mut Kick) {
         let output = self.student.gradient(sample.fields, sample.scalars, out);
-        let slope = -self.prefactor.weight() * (self.label(sample) - output);
+        let slope = -self.prefactor.weight() * (self.label_of(sample) - output);
         out.rows.iter_mut().chain(&mut out.scalars).for_each(|g| *g *= slope);
+    }
+
+    /// A student with frozen rows of its own may read the latent fields past the label.
+    fn label(&self, frozen: &[f64], noise: f64) -> Option<f64> {
+        (self.student.shape().frozen == 0).then(|| self.teacher.label(frozen) + noise)
     }
 }

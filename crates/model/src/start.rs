@@ -10,6 +10,7 @@ use didact_math::linalg::{Mat, NotPositive, cholesky_psd};
 use didact_math::random::BartlettFactor;
 use didact_math::random::{Address, Stream};
 use std::fmt::Debug;
+use std::sync::Arc;
 
 /// What a start needs to know.
 #[derive(Debug, Clone, Copy)]
@@ -86,6 +87,11 @@ pub trait Start: Send + Sync + Debug {
     /// True when replicas start in different states.
     fn is_random(&self) -> bool;
 
+    /// The rows themselves (P x d), where more than their overlaps is given.
+    fn weights(&self) -> Option<&Mat> {
+        None
+    }
+
     /// The overlaps as d → ∞, where those of random rows no longer fluctuate.
     fn limit(&self, shape: Shape, spectrum: &Spectrum) -> Result<Overlaps, StartError> {
         self.draw(&Setting { shape, spectrum, dimension: None, seed: 0, replica: 0 })
@@ -108,14 +114,22 @@ impl Start for Given {
 
 /// Where an earlier stage ended. Kept as it is: rounding may have left it a hair outside the cone of Gram matrices.
 #[derive(Debug, Clone)]
-pub struct Continued(pub Overlaps);
+pub struct Continued {
+    /// The overlaps there.
+    pub overlaps: Overlaps,
+    /// The rows there, of engines that hand them over.
+    pub weights: Option<Arc<Mat>>,
+}
 
 impl Start for Continued {
     fn draw(&self, _setting: &Setting) -> Result<Overlaps, StartError> {
-        Ok(self.0.clone())
+        Ok(self.overlaps.clone())
     }
     fn is_random(&self) -> bool {
         false
+    }
+    fn weights(&self) -> Option<&Mat> {
+        self.weights.as_deref()
     }
 }
 

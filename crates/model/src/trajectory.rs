@@ -2,7 +2,9 @@
 
 use crate::clock::Clock;
 use crate::overlaps::Overlaps;
+use didact_math::linalg::Mat;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// How a run ended. Only an error is an error: stopping early and diverging are results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,6 +37,8 @@ pub struct Replica {
     pub events: Vec<Option<f64>>,
     /// The state at the end, from which a later stage goes on.
     pub last: Overlaps,
+    /// The rows themselves at the end (P x d), where later steps depend on more than their overlaps: on a training set.
+    pub weights: Option<Arc<Mat>>,
     /// The time of the end.
     pub last_time: f64,
 }

@@ -1,10 +1,12 @@
 //! The one loop that steps, watches and records any chain.
 
+use didact_math::linalg::Mat;
 use didact_model::observable::Snapshot;
 use didact_model::start::Setting;
 use didact_model::trajectory::Replica;
 use didact_model::{Engine, EngineError, Monitor, Outcome, Overlaps, Problem, Record, Trajectory};
 use rayon::prelude::*;
+use std::sync::Arc;
 
 /// A Markov chain of learning.
 pub trait Chain {
@@ -19,6 +21,11 @@ pub trait Chain {
 
     /// The mean loss over the training set, of chains that have one.
     fn train_loss(&self) -> Option<f64> {
+        None
+    }
+
+    /// The rows themselves (P x d), of chains whose next steps depend on more than their overlaps.
+    fn weights(&self) -> Option<&Mat> {
         None
     }
 
@@ -170,6 +177,7 @@ impl Loop<'_> {
             outcome,
             events: watch.passed,
             last: chain.overlaps(),
+            weights: chain.weights().map(|rows| Arc::new(rows.clone())),
             last_time: self.time(step),
         })
     }

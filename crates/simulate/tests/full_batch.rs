@@ -2,12 +2,13 @@
 
 use didact_math::linalg::{Mat, dot};
 use didact_math::random::{Address, Stream};
+use didact_model::constraint::{Constraint, Retraction};
 use didact_model::families::Family;
 use didact_model::families::Model;
 use didact_model::families::multi_index::MultiIndex;
 use didact_model::observable;
-use didact_model::residual_loss::ResidualLoss;
-use didact_model::start::{FrozenRows, RandomRows, RowLaw};
+use didact_model::output_loss::OutputLoss;
+use didact_model::start::{FrozenRows, RandomRows, RowLaw, Setting};
 use didact_model::{
     Clock, Engine, Kick, LocalRule, Overlaps, Problem, Record, Sample, Samples, Spectrum, Training,
     Trajectory, Unwatched,
@@ -34,7 +35,7 @@ fn problem(rule: Arc<dyn LocalRule>, dimension: u64, training: Training, scalars
 }
 
 fn phase_retrieval(dimension: u64, ratio: f64, rate: f64) -> Problem {
-    let spec = MultiIndex::single("gelu", "z^2", ResidualLoss::PseudoHuber { kappa: 1.0 });
+    let spec = MultiIndex::single("gelu", "z^2", OutputLoss::PseudoHuber { kappa: 1.0 });
     problem(spec.rule().unwrap(), dimension, Training::full_batch(rate, ratio), vec![])
 }
 
@@ -145,7 +146,7 @@ fn threads_order_and_storage_change_no_bit() {
 fn twin_units_with_twice_the_step_are_one_unit() {
     // m = 2 with equal (a, b) and equal rows: the gradient of each carries 1/m.
     let (d, n) = (25, 100);
-    let one = MultiIndex::single("gelu", "z^2", ResidualLoss::LogCosh);
+    let one = MultiIndex::single("gelu", "z^2", OutputLoss::LogCosh);
     let two = MultiIndex { students: 2, ..one.clone() };
     let samples = Some(Samples::Count(n as u64));
     let alone = problem(
@@ -173,6 +174,91 @@ fn twin_units_with_twice_the_step_are_one_unit() {
     let (a, b) = (alone.overlaps(), twins.overlaps());
     assert!((a.blocks[0][(0, 0)] - b.blocks[0][(0, 0)]).abs() < 1e-12);
     assert!((a.blocks[0][(0, 1)] - b.blocks[0][(1, 2)]).abs() < 1e-12);
+}
+
+/// x ← x − 2 u (u·x) for every row: a reflection, hence a rotation of everything.
+fn reflect(rows: &mut [f64], u: &[f64]) {
+    for x in rows.chunks_exact_mut(u.len()) {
+        let along = 2.0 * dot(x, u) / dot(u, u);
+        x.iter_mut().zip(u).for_each(|(x, u)| *x -= along * u);
+    }
+}
+
+#[test]
+fn rotating_inputs_and_rows_and_permuting_samples_changes_nothing() {
+    // So the law of a run depends on the start through its overlaps alone.
+    let (d, n) = (30, 240);
+    let spec = MultiIndex {
+        students: 2,
+        directions: 2,
+        weights: Some(vec![1.5, -1.0]),
+        ..MultiIndex::single("gelu", "z1+z2+z1*z2", OutputLoss::PseudoHuber { kappa: 1.0 })
+    };
+    let samples = Some(Samples::Count(n as u64));
+    let training = Training { samples, ..Training::full_batch(0.8, 1.0) };
+    let problem = problem(spec.rule().unwrap(), d as u64, training, vec![]);
+    let (x, w) = (normals(1, n * d), normals(2, 4 * d));
+    let start = Mat::from_fn(4, d, |i, j| 0.2 * w[i * d + j]);
+    let (mut turned, mut rows) = (x.clone(), start.clone());
+    for u in normals(3, 3 * d).chunks_exact(d) {
+        reflect(&mut turned, u);
+        reflect(rows.as_mut_slice(), u);
+    }
+    // Sample i becomes sample 7 i mod n.
+    let moved: Vec<f64> = (0..n).flat_map(|i| turned[(7 * i % n) * d..][..d].to_vec()).collect();
+    let mut plain = Trainer::new(&problem, start, vec![], &x, Precision::Double, false).unwrap();
+    let mut other = Trainer::new(&problem, rows, vec![], &moved, Precision::Double, false).unwrap();
+    for _ in 0..15 {
+        plain.step();
+        other.step();
+    }
+    assert!((plain.train_loss() - other.train_loss()).abs() < 1e-12);
+    let (a, b) = (plain.overlaps(), other.overlaps());
+    for (a, b) in a.blocks[0].as_slice().iter().zip(b.blocks[0].as_slice()) {
+        assert!((a - b).abs() < 1e-11, "{a} {b}");
+    }
+}
+
+#[test]
+fn every_constraint_is_kept() {
+    let barred = Constraint { off_own: true, ..Constraint::none() };
+    let spheres = Constraint {
+        sphere: Some(Retraction::Tangent),
+        scalar_sphere: Some(Retraction::Euclidean),
+        ..Constraint::none()
+    };
+    let mut seen = 0;
+    for model in Model::examples() {
+        let (rule, scalars) = (model.rule().unwrap(), model.starting_scalars());
+        let (shape, own) = (rule.shape(), rule.own_frozen());
+        // Before and after six steps.
+        let ends = |constraint: Constraint| {
+            let training = Training { constraint, ..Training::full_batch(0.05, 6.0) };
+            let problem = problem(rule.clone(), 40, training, scalars.clone());
+            let spectrum = &problem.spectrum;
+            let setting = Setting { shape, spectrum, dimension: Some(40), seed: 5, replica: 0 };
+            let first = problem.start.draw(&setting).unwrap();
+            (first, run(FullBatch::default(), &problem, 1).replicas.remove(0).last)
+        };
+        if shape.trained == 0 || own == 0 {
+            continue;
+        }
+        seen += 1;
+        let (first, last) = ends(barred);
+        for i in 0..shape.trained {
+            for n in shape.trained..shape.trained + own {
+                let (a, b) = (first.blocks[0][(i, n)], last.blocks[0][(i, n)]);
+                assert!((a - b).abs() < 1e-12, "{model:?}: {a} {b}");
+            }
+        }
+        let (first, last) = ends(spheres);
+        for i in 0..shape.trained {
+            assert!((first.blocks[0][(i, i)] - last.blocks[0][(i, i)]).abs() < 1e-12, "{model:?}");
+        }
+        let length = |overlaps: &Overlaps| dot(&overlaps.scalars, &overlaps.scalars);
+        assert!((length(&first) - length(&last)).abs() < 1e-12, "{model:?}");
+    }
+    assert!(seen > 0, "no example has frozen rows of its own");
 }
 
 #[test]

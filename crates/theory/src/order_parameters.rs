@@ -178,6 +178,7 @@ impl OrderParameterOde {
             outcome,
             events: (0..record.events.len()).map(first).collect(),
             last: layout.unpack(&solution.last_state),
+            weights: None,
             last_time: solution.last_time,
         };
         Ok((run, note))

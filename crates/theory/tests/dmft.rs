@@ -3,12 +3,12 @@
 use didact_math::linalg::{Mat, is_psd};
 use didact_model::families::Family;
 use didact_model::families::multi_index::MultiIndex;
-use didact_model::residual_loss::ResidualLoss;
+use didact_model::output_loss::OutputLoss;
 use didact_model::{LocalRule, Overlaps};
 use didact_theory::dmft::{Equations, LinearDescent, Points, Process, Sampling};
 use std::sync::Arc;
 
-const HUBER: ResidualLoss = ResidualLoss::PseudoHuber { kappa: 1.0 };
+const HUBER: OutputLoss = OutputLoss::PseudoHuber { kappa: 1.0 };
 
 /// Rows of length `length`, orthogonal to each other and to orthonormal frozen rows.
 fn start(rule: &Arc<dyn LocalRule>, length: f64) -> Overlaps {
@@ -51,7 +51,7 @@ fn three_units() -> MultiIndex {
 #[test]
 fn a_linear_student_follows_marchenko_and_pastur_at_any_number_of_samples() {
     for (ratio, step, noise) in [(0.5, 0.2, 1.0), (2.0, 0.3, 0.5), (4.0, 0.5, 0.0)] {
-        let base = equations(&MultiIndex::single("linear", "z", ResidualLoss::Square), step, ratio);
+        let base = equations(&MultiIndex::single("linear", "z", OutputLoss::Square), step, ratio);
         let equations = Equations { label_noise: noise, ..base };
         let points = points(&equations, 256, 8, 0);
         let mut process = Process::new(&equations, &points);
@@ -168,7 +168,7 @@ fn indicator_links_use_steins_lemma_for_the_latent_response() {
     let rule = didact_math::gauss::quadrature::gauss_hermite(64);
     let unit = didact_math::activation::parse("gelu").unwrap();
     let mean =
-        rule.average(|w| unit.slope(w) * (HUBER.slope(unit.value(w) - 1.0) - HUBER.slope(unit.value(w))));
+        rule.average(|w| unit.slope(w) * (HUBER.slope(unit.value(w), 1.0) - HUBER.slope(unit.value(w), 0.0)));
     let expected = mean / (2.0 * std::f64::consts::PI).sqrt();
     let got = kernels.kicks_frozen[0][(0, 0)];
     assert!((got - expected).abs() < 1e-3, "{got} {expected}");

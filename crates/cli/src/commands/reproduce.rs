@@ -25,6 +25,7 @@ pub(crate) fn reproduce(what: Option<&str>, options: &Options) -> Result<ExitCod
             .map_or_else(|| "see `didact list papers`".into(), |n| format!("did you mean `{n}`?"));
         return Err(Diagnostic::new(format!("no paper `{wanted}`")).hint(hint));
     }
+    run::prepare(options)?;
     let mut experiments = Vec::new();
     for (family, figure, text) in chosen {
         let source = Source { name: format!("papers/{family}/{figure}.toml"), text: (*text).to_string() };
@@ -33,7 +34,6 @@ pub(crate) fn reproduce(what: Option<&str>, options: &Options) -> Result<ExitCod
             Experiment::new(source, options.size.size(), options.seed)?,
         ));
     }
-    run::prepare(options)?;
     let (mut holds, mut reports) = (true, Vec::new());
     for (name, experiment) in &experiments {
         let finished = run::execute(experiment, options)?;

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn run(file: &Path, options: &Options) -> Result<ExitCode, Diagnostic> {
-    let experiment = Experiment::new(Source::read(file)?, options.size.size(), options.seed)?;
     prepare(options)?;
+    let experiment = Experiment::new(Source::read(file)?, options.size.size(), options.seed)?;
     let finished = execute(&experiment, options)?;
     let title = &experiment.resolved.title;
     if options.json {
@@ -21,7 +21,7 @@ pub(crate) fn run(file: &Path, options: &Options) -> Result<ExitCode, Diagnostic
     Ok(ExitCode::from(u8::from(!all_hold(&finished.claims))))
 }
 
-/// Threads and Ctrl-C.
+/// Threads and Ctrl-C. Before anything is planned: a plan asks how many threads there are, which settles the number.
 pub(crate) fn prepare(options: &Options) -> Result<(), Diagnostic> {
     progress::listen();
     if let Some(threads) = options.threads {

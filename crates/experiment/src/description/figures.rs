@@ -127,4 +127,6 @@ pub enum SeriesStyle {
     Histogram,
     /// A scan over two inputs, in colours.
     Map,
+    /// A vertical line at `x` of every row of a scan; the legend names the first.
+    Guides,
 }

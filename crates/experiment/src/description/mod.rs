@@ -14,7 +14,7 @@ pub use training::{
 
 use didact_model::Clock;
 use didact_model::Model;
-use didact_model::families::Reference;
+use didact_model::Reference;
 use didact_model::record::Crossing;
 use didact_simulate::full_batch::{InputStorage, Precision};
 use schemars::JsonSchema;

@@ -103,6 +103,7 @@ impl Drawable<'_> {
                 vec![look.histogram(&values)?]
             }
             SeriesStyle::Map => return Err(format!("run `{run}`: a map is drawn of a scan")),
+            SeriesStyle::Guides => return Err(format!("run `{run}`: guides are drawn of a scan")),
         })
     }
 

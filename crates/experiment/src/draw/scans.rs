@@ -4,13 +4,16 @@ use super::{Drawable, Look};
 use crate::description::{Series, SeriesStyle};
 use crate::points::Point;
 use crate::quantities::{Entries, Scan};
-use didact_figure::{ColourBar, HeatMap, Layer};
+use didact_figure::{ColourBar, Guide, HeatMap, Layer};
 use serde_json::Value;
 
 impl Drawable<'_> {
     pub(super) fn scan_series(&self, series: &Series, name: &str) -> Result<Vec<Layer>, String> {
         let scan =
             self.results.scans.iter().find(|s| s.name == name).ok_or_else(|| format!("no scan `{name}`"))?;
+        if series.style == SeriesStyle::Guides {
+            return guides(scan, series);
+        }
         let y = needed(series.y.as_ref(), name, "y")?;
         if series.style == SeriesStyle::Map {
             return map(scan, series, y);
@@ -105,6 +108,21 @@ fn drawn(look: &Look, x: Vec<f64>, y: Vec<f64>) -> Layer {
     look.line(x, y)
 }
 
+/// Vertical lines at an entry or an input of every row that has an answer.
+fn guides(scan: &Scan, series: &Series) -> Result<Vec<Layer>, String> {
+    let x = needed(series.x.as_ref(), &scan.name, "x")?;
+    let mut layers = Vec::new();
+    for (point, entries) in rows(scan, series) {
+        let at = coordinate(scan, point, entries, x)?;
+        if at.is_finite() {
+            let legend = layers.is_empty().then(|| Look::new(series, point).legend).flatten();
+            let (colour, stroke) = (series.colour.clone(), series.stroke);
+            layers.push(Layer::Guide(Guide { x: Some(at), y: None, legend, colour, stroke }));
+        }
+    }
+    Ok(layers)
+}
+
 /// A scan over two evenly spaced inputs: cells are centred at the grid points.
 fn map(scan: &Scan, series: &Series, y: &str) -> Result<Vec<Layer>, String> {
     let x = needed(series.x.as_ref(), &scan.name, "x")?;
@@ -181,6 +199,24 @@ mod tests {
         assert_eq!((first.x.to_vec(), first.y.to_vec()), (vec![1.0, 2.0], vec![6.0, 7.0]));
         assert_eq!(second.y.to_vec(), vec![7.0, 8.0]);
         assert_eq!(second.legend.as_deref(), Some("b = 6"));
+    }
+
+    #[test]
+    fn guides_stand_at_an_entry_of_every_row() {
+        let text = |t: &str| Some(t.to_string());
+        let style = SeriesStyle::Guides;
+        let lines = draw(Series { x: text("sum"), legend: text("sums"), style, ..Series::default() });
+        let guides: Vec<(Option<f64>, Option<&str>)> = lines
+            .iter()
+            .map(|l| {
+                let Layer::Guide(guide) = l else { panic!("a guide: {l:?}") };
+                (guide.x, guide.legend.as_deref())
+            })
+            .collect();
+        assert_eq!(
+            guides,
+            [(Some(6.0), Some("sums")), (Some(7.0), None), (Some(7.0), None), (Some(8.0), None)]
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::kernels::{Number, TOGETHER};
 use crate::chain::{Chain, Seat};
 use didact_math::linalg::{Mat, dot};
 use didact_math::random::{Address, Stream};
-use didact_model::constraint::{Constraint, Retraction, pseudo_inverse};
+use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
 use didact_model::problem::ProblemError;
 use didact_model::rule::{Batch, LocalRule};
 use didact_model::{EngineError, Overlaps, Problem, Shape};
@@ -45,7 +45,10 @@ pub(super) struct FullBatchChain<T> {
     constraint: Constraint,
     /// Squared lengths at the start.
     lengths: Vec<f64>,
-    off_frozen: Option<Mat>,
+    /// Squared length of the scalars at the start.
+    scalar_length: f64,
+    /// T⁻¹ of the frozen rows that the trained ones may not move along: the first ones.
+    barred: Option<Mat>,
     threads: bool,
     sound: bool,
 }
@@ -70,7 +73,11 @@ impl<T: Number> FullBatchChain<T> {
         let dimension = problem.finite_dimension(super::NAME)?;
         let samples = problem.sample_count().ok_or(EngineError::FullBatch { engine: super::NAME })? as usize;
         let sizes = problem.spectrum.multiplicities(dimension).map_err(ProblemError::from)?;
-        let weights = crate::weights::with_overlaps(start, &sizes)?;
+        // A later stage goes on from the rows: the training set knows their directions, not only their overlaps.
+        let weights = match problem.start.weights() {
+            Some(rows) => rows.clone(),
+            None => crate::weights::with_overlaps(start, &sizes)?,
+        };
         let mut roots = Vec::with_capacity(dimension as usize);
         for (&size, lambda) in sizes.iter().zip(problem.spectrum.eigenvalues()) {
             roots.resize(roots.len() + size as usize, lambda.sqrt());
@@ -113,13 +120,13 @@ impl<T: Number> FullBatchChain<T> {
         let dimension = problem.finite_dimension(super::NAME)?;
         let sizes = problem.spectrum.multiplicities(dimension).map_err(ProblemError::from)?;
         let shape = problem.rule.shape();
-        let (k, p) = (shape.trained, shape.rows());
+        let k = shape.trained;
         let bounds = std::iter::once(0).chain(sizes.iter().scan(0, |sum, size| {
             *sum += *size as usize;
             Some(*sum)
         }));
         let training = &problem.training;
-        let gram = weights.gram();
+        let (gram, scalar_length) = (weights.gram(), dot(&scalars, &scalars));
         let mut chain = Self {
             rule: problem.rule.clone(),
             shape,
@@ -133,7 +140,8 @@ impl<T: Number> FullBatchChain<T> {
             scalar_step: problem.step_size(dimension) * training.scalar_ratio,
             constraint: training.constraint,
             lengths: (0..k).map(|i| gram[(i, i)]).collect(),
-            off_frozen: training.constraint.off_frozen.then(|| pseudo_inverse(&gram.block(k..p, k..p))),
+            scalar_length,
+            barred: inverse_of_barred(training.constraint.barred(&*problem.rule), &gram, k),
             weights,
             threads,
             sound: true,
@@ -356,11 +364,11 @@ impl<T: Number> FullBatchChain<T> {
                 let along = dot(gradient.row(i), row) / self.lengths[i];
                 gradient.row_mut(i).iter_mut().zip(row).for_each(|(g, w)| *g -= along * w);
             }
-            if let Some(inverse) = &self.off_frozen {
+            if let Some(inverse) = &self.barred {
                 let products =
-                    Mat::from_fn(1, self.shape.frozen, |_, n| dot(gradient.row(i), self.weights.row(k + n)));
+                    Mat::from_fn(1, inverse.rows(), |_, n| dot(gradient.row(i), self.weights.row(k + n)));
                 let along = products.times(inverse);
-                for n in 0..self.shape.frozen {
+                for n in 0..inverse.rows() {
                     let (share, row) = (along[(0, n)], self.weights.row(k + n));
                     gradient.row_mut(i).iter_mut().zip(row).for_each(|(g, w)| *g -= share * w);
                 }
@@ -396,9 +404,8 @@ impl<T: Number> Chain for FullBatchChain<T> {
                 self.weights.row_mut(i).iter_mut().for_each(|w| *w *= back);
             }
         }
-        for (a, slope) in self.scalars.iter_mut().zip(&slopes) {
-            *a -= self.scalar_step / n * slope;
-        }
+        let rate = self.scalar_step / n;
+        self.constraint.move_scalars(&mut self.scalars, rate, &slopes, self.scalar_length);
         self.sound &= sound;
     }
 
@@ -420,6 +427,10 @@ impl<T: Number> Chain for FullBatchChain<T> {
 
     fn is_sound(&self) -> bool {
         self.sound
+    }
+
+    fn weights(&self) -> Option<&Mat> {
+        Some(&self.weights)
     }
 
     fn train_loss(&self) -> Option<f64> {

@@ -88,6 +88,10 @@ impl Engine for FullBatch {
         NAME
     }
 
+    fn hands_over_weights(&self) -> bool {
+        true
+    }
+
     fn admits(&self, problem: &Problem, record: &Record) -> Result<(), EngineError> {
         if problem.training.samples.is_none() {
             return Err(EngineError::FullBatch { engine: NAME });

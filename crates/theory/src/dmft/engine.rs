@@ -6,7 +6,6 @@ use super::points::{Points, Sampling};
 use super::process::Process;
 use crate::landscape::split;
 use didact_math::linalg::Mat;
-use didact_model::constraint::Constraint;
 use didact_model::observable::Snapshot;
 use didact_model::trajectory::Replica;
 use didact_model::{Engine, EngineError, Monitor, Outcome, Overlaps, Problem, Record, Trajectory};
@@ -73,10 +72,8 @@ impl Engine for Dmft {
         if problem.spectrum.eigenvalues() != [1.0] {
             return refuse("the equations are those of isotropic inputs", "use engine `full-batch`");
         }
-        if problem.training.constraint
-            != (Constraint { weight_decay: problem.training.constraint.weight_decay, ..Constraint::none() })
-        {
-            return refuse("the equations know no constraint but weight decay", "use engine `full-batch`");
+        if problem.training.constraint.scalar_sphere.is_some() {
+            return refuse("the equations know no sphere of scalars", "use engine `full-batch`");
         }
         if problem.rule.jumps().trained {
             return refuse(
@@ -149,7 +146,7 @@ pub fn equations(problem: &Problem) -> Result<(Equations, String), EngineError> 
     let t = &problem.training;
     let mut equations = Equations {
         scalar_ratio: t.scalar_ratio,
-        decay: t.constraint.weight_decay,
+        constraint: t.constraint,
         label_noise: t.label_noise,
         ..Equations::new(problem.rule.clone(), t.learning_rate, ratio, &start)
     };
@@ -267,6 +264,6 @@ impl Dmft {
             let start = vec![equations.start.clone()];
             (Overlaps::from_engine(shape, start, equations.scalars.clone()), 0.0)
         });
-        Ok(Replica { rows, outcome, events: passed, last, last_time })
+        Ok(Replica { rows, outcome, events: passed, last, weights: None, last_time })
     }
 }

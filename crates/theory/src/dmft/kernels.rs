@@ -1,6 +1,7 @@
 //! The kernels of the effective process and their linear half, the motion of a single weight.
 
 use didact_math::linalg::Mat;
+use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
 use didact_model::{LocalRule, Overlaps, Shape, Spectrum};
 use std::sync::Arc;
 
@@ -15,8 +16,8 @@ pub struct Equations {
     pub scalar_ratio: f64,
     /// δ = n/d.
     pub ratio: f64,
-    /// γ in w ← (1 − η γ) w − η grad.
-    pub decay: f64,
+    /// What is imposed on the rows. In the limit it multiplies and adds rows with numbers that do not fluctuate.
+    pub constraint: Constraint,
     /// Standard deviation of the label noise.
     pub label_noise: f64,
     /// Overlaps of all rows at the start (P x P, trained first), isotropic inputs.
@@ -31,14 +32,14 @@ pub struct Equations {
 }
 
 impl Equations {
-    /// η and δ given, rows as they start; no decay, no noise, nothing known to be hard.
+    /// η and δ given, rows as they start; no constraint, no noise, nothing known to be hard.
     pub fn new(rule: Arc<dyn LocalRule>, step: f64, ratio: f64, start: &Overlaps) -> Self {
         Self {
             rule,
             step,
             scalar_ratio: 1.0,
             ratio,
-            decay: 0.0,
+            constraint: Constraint::none(),
             label_noise: 0.0,
             start: start.moment(&Spectrum::isotropic(), 0),
             scalars: start.scalars.clone(),
@@ -55,6 +56,11 @@ impl Equations {
     /// Rows and scalars of the rule.
     pub fn shape(&self) -> Shape {
         self.rule.shape()
+    }
+
+    /// 1 − η γ, what weight decay leaves of a row.
+    fn keep(&self) -> f64 {
+        1.0 - self.step * self.constraint.weight_decay
     }
 
     fn block(&self, trained_rows: bool, trained_cols: bool) -> Mat {
@@ -106,6 +112,30 @@ pub struct Kernels {
     drawn: Vec<Mat>,
 }
 
+/// Θ(t) as a linear function of Θ(0), Θ_* and Q: A(t), B(t) and R_θ(t,s) for s < t.
+struct Linear {
+    initial: Mat,
+    drawn: Mat,
+    response: Vec<Mat>,
+}
+
+impl Linear {
+    /// Row i plus `factor` times row i of an earlier time.
+    fn add_to_row(&mut self, i: usize, factor: f64, (initial, drawn, response): (&Mat, &Mat, &[Mat])) {
+        let add = |to: &mut Mat, from: &Mat| {
+            to.row_mut(i).iter_mut().zip(from.row(i)).for_each(|(a, b)| *a += factor * b);
+        };
+        add(&mut self.initial, initial);
+        add(&mut self.drawn, drawn);
+        self.response.iter_mut().zip(response).for_each(|(to, from)| add(to, from));
+    }
+
+    fn scale_row(&mut self, i: usize, factor: f64) {
+        let all = [&mut self.initial, &mut self.drawn].into_iter().chain(&mut self.response);
+        all.for_each(|mat| mat.row_mut(i).iter_mut().for_each(|a| *a *= factor));
+    }
+}
+
 impl Kernels {
     /// Steps at which C_θ is known.
     pub fn len(&self) -> usize {
@@ -121,44 +151,88 @@ impl Kernels {
     ///
     ///   R_θ(s+1,s) = 1,   R_θ(t+1,s) = (1−ηγ) R_θ(t,s) − η Σ_{r=s+1..t} R_ℓ(t,r) R_θ(r,s),
     ///   C_θ(t,*) = A(t) R_0 + B(t) T,
-    ///   C_θ(t,s) = ⟨(A Θ_0 + B Θ_*)(t) (A Θ_0 + B Θ_*)(s)ᵀ⟩ + (η²/δ) Σ_{r<t, r'<s} R_θ(t,r) C_ℓ(r,r') R_θ(s,r')ᵀ.
+    ///   C_θ(t,s) = ⟨(A Θ_0 + B Θ_*)(t) (A Θ_0 + B Θ_*)(s)ᵀ⟩ + (η²/δ) Σ_{r<t, r'<s} R_θ(t,r) C_ℓ(r,r') R_θ(s,r')ᵀ,
+    ///
+    /// before constraints.
     pub(super) fn move_weights(&mut self, equations: &Equations) {
-        let (m, f) = (equations.shape().trained, equations.shape().frozen);
         let t = self.len();
-        if t == 0 {
-            self.initial.push(Mat::identity(m));
-            self.drawn.push(Mat::zeros(m, f));
-            self.weights_response.push(Vec::new());
+        let mut next = if t == 0 {
+            let (m, f) = (equations.shape().trained, equations.shape().frozen);
+            Linear { initial: Mat::identity(m), drawn: Mat::zeros(m, f), response: Vec::new() }
         } else {
-            let (eta, keep) = (equations.step, 1.0 - equations.step * equations.decay);
-            let mut a = self.initial[t - 1].scaled(keep);
-            let mut b = self.drawn[t - 1].scaled(keep);
-            for (s, response) in self.kicks_response[t - 1].iter().enumerate() {
-                a.add_scaled(-eta, &response.times(&self.initial[s]));
-                b.add_scaled(-eta, &response.times(&self.drawn[s]));
-            }
-            b.add_scaled(-eta, &self.kicks_frozen[t - 1]);
-            let mut row = Vec::with_capacity(t);
-            for s in 0..t - 1 {
-                let mut next = self.weights_response[t - 1][s].scaled(keep);
-                for r in s + 1..t {
-                    next.add_scaled(-eta, &self.kicks_response[t - 1][r].times(&self.weights_response[r][s]));
-                }
-                row.push(next);
-            }
-            row.push(Mat::identity(m));
-            self.initial.push(a);
-            self.drawn.push(b);
-            self.weights_response.push(row);
+            self.unconstrained(t, equations)
+        };
+        if t > 0 {
+            self.constrain(&mut next, equations);
         }
-        self.correlate(equations);
+        let (row, star) = self.correlate(&next, equations);
+        self.initial.push(next.initial);
+        self.drawn.push(next.drawn);
+        self.weights_response.push(next.response);
+        self.weights.push(row);
+        self.weights_frozen.push(star);
     }
 
-    fn correlate(&mut self, equations: &Equations) {
+    fn unconstrained(&self, t: usize, equations: &Equations) -> Linear {
+        let (eta, keep) = (equations.step, equations.keep());
+        let mut initial = self.initial[t - 1].scaled(keep);
+        let mut drawn = self.drawn[t - 1].scaled(keep);
+        for (s, response) in self.kicks_response[t - 1].iter().enumerate() {
+            initial.add_scaled(-eta, &response.times(&self.initial[s]));
+            drawn.add_scaled(-eta, &response.times(&self.drawn[s]));
+        }
+        drawn.add_scaled(-eta, &self.kicks_frozen[t - 1]);
+        let mut row = Vec::with_capacity(t);
+        for s in 0..t - 1 {
+            let mut next = self.weights_response[t - 1][s].scaled(keep);
+            for r in s + 1..t {
+                next.add_scaled(-eta, &self.kicks_response[t - 1][r].times(&self.weights_response[r][s]));
+            }
+            row.push(next);
+        }
+        row.push(Mat::identity(equations.shape().trained));
+        Linear { initial, drawn, response: row }
+    }
+
+    /// Row operations of the constraints, in the order of a step: off the row itself (tangent), off barred frozen rows, back to the
+    /// length at the start. Products of rows are C_θ, which is deterministic: a constraint has no response of its own.
+    fn constrain(&self, next: &mut Linear, equations: &Equations) {
+        let (t, m, constraint) = (self.len(), equations.shape().trained, &equations.constraint);
+        let lengths: Vec<f64> = (0..m).map(|i| equations.start[(i, i)]).collect();
+        if constraint.sphere == Some(Retraction::Tangent) {
+            let (row, _) = self.correlate(next, equations);
+            for (i, length) in lengths.iter().enumerate() {
+                // η grad·θ, given back along θ.
+                let along = equations.keep() * self.weights[t - 1][t - 1][(i, i)] - row[t - 1][(i, i)];
+                let before = (&self.initial[t - 1], &self.drawn[t - 1], &self.weights_response[t - 1][..]);
+                next.add_to_row(i, along / length, before);
+            }
+        }
+        if let Some(inverse) = inverse_of_barred(constraint.barred(&*equations.rule), &equations.start, m) {
+            let (_, star) = self.correlate(next, equations);
+            let barred = inverse.rows();
+            let moved = Mat::from_fn(m, barred, |i, n| {
+                equations.keep() * self.weights_frozen[t - 1][(i, n)] - star[(i, n)]
+            });
+            let back = moved.times(&inverse);
+            for i in 0..m {
+                (0..barred).for_each(|n| next.drawn[(i, n)] += back[(i, n)]);
+            }
+        }
+        if constraint.sphere.is_some() {
+            let (row, _) = self.correlate(next, equations);
+            for (i, length) in lengths.iter().enumerate() {
+                next.scale_row(i, (length / row[t][(i, i)]).sqrt());
+            }
+        }
+    }
+
+    /// C_θ(t,s) for s ≤ t, and C_θ(t,*), of the next step t.
+    fn correlate(&self, next: &Linear, equations: &Equations) -> (Vec<Mat>, Mat) {
         let t = self.len();
         let (q, r, frozen) =
             (equations.block(true, true), equations.block(true, false), equations.block(false, false));
-        let (a, b) = (&self.initial[t], &self.drawn[t]);
+        let (a, b) = (&next.initial, &next.drawn);
         let mut star = a.times(&r);
         star.add_scaled(1.0, &b.times(&frozen));
         // (A Θ_0 + B Θ_*)(t) against Θ_0, and against Θ_*.
@@ -169,23 +243,24 @@ impl Kernels {
         let driven: Vec<Mat> = (0..t)
             .map(|to| {
                 let mut sum = Mat::zeros(a.rows(), a.rows());
-                for (from, response) in self.weights_response[t].iter().enumerate() {
+                for (from, response) in next.response.iter().enumerate() {
                     sum.add_scaled(noise, &response.times(&self.kick_covariance(from, to)));
                 }
                 sum
             })
             .collect();
-        let row = (0..=t).map(|s| {
-            let mut c = start.times(&self.initial[s].transpose());
-            c.add_scaled(1.0, &star.times(&self.drawn[s].transpose()));
-            for (response, driven) in self.weights_response[s].iter().zip(&driven) {
+        let against = |initial: &Mat, drawn: &Mat, responses: &[Mat]| {
+            let mut c = start.times(&initial.transpose());
+            c.add_scaled(1.0, &star.times(&drawn.transpose()));
+            for (response, driven) in responses.iter().zip(&driven) {
                 c.add_scaled(1.0, &driven.times(&response.transpose()));
             }
             c
-        });
-        let row = row.collect();
-        self.weights.push(row);
-        self.weights_frozen.push(star);
+        };
+        let mut row: Vec<Mat> =
+            (0..t).map(|s| against(&self.initial[s], &self.drawn[s], &self.weights_response[s])).collect();
+        row.push(against(&next.initial, &next.drawn, &next.response));
+        (row, star)
     }
 
     /// C_ℓ(r,r') in any order: C_ℓ(r,r') = C_ℓ(r',r)ᵀ.

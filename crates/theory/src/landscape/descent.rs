@@ -31,13 +31,22 @@ pub struct Descent {
 /// The deviation with which thresholds draw the teacher fields: the error at t = 10 falls by three, any value from 1.3 to 2 does as well.
 pub const THRESHOLD_SPREAD: f64 = 1.6;
 
-/// A sampled number and its standard error over scrambles (0 for one scramble).
+/// A sampled number and its errors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampled {
-    /// Mean.
+    /// Mean over scrambles.
     pub value: f64,
-    /// Standard error.
+    /// Its standard error (0 for one scramble).
     pub error: f64,
+    /// How far a quarter of the samples was off: scrambles agree on what all of them miss, the tails.
+    pub convergence: f64,
+}
+
+impl Sampled {
+    /// By quadrature.
+    fn exact(value: f64) -> Self {
+        Self { value, error: 0.0, convergence: 0.0 }
+    }
 }
 
 impl Descent {
@@ -51,6 +60,9 @@ impl Descent {
         positive("the learning rate", step)?;
         positive("the length of the start", start_length)?;
         let shape = rule.shape();
+        if shape.scalars > 0 {
+            return Err(LandscapeError::TrainedScalars { scalars: shape.scalars });
+        }
         if rule.label(&vec![0.1; shape.frozen], 0.0).is_none() {
             return Err(LandscapeError::NoLabel);
         }
@@ -94,6 +106,12 @@ impl Descent {
     fn points(&self, scramble: u32, steps: usize) -> Points {
         let shape = self.rule.shape();
         Points::sobol(&self.sampling, scramble, shape.frozen, shape.trained, steps + 1)
+    }
+
+    /// What is sampled of the Hessian of one row at step t, once per scramble.
+    pub fn spectra(&self, delta: f64, t: usize, row: usize) -> Result<Vec<HessianSpectrum>, LandscapeError> {
+        let one = |scramble| self.ensemble(delta, t, scramble)?.hessian(row, delta, &self.split.hard);
+        (0..self.scrambles.max(1)).map(one).collect()
     }
 
     /// Hessian weights and teacher fields of the training samples at step t, one scramble.
@@ -149,23 +167,21 @@ impl Descent {
         let shape = self.rule.shape();
         let simple = shape.trained == 1 && shape.rows() + usize::from(self.label_noise > 0.0) <= 2;
         if t == 0 && simple {
-            return Ok(Sampled { value: self.initial_threshold()?, error: 0.0 });
+            return Ok(Sampled::exact(self.initial_threshold()?));
         }
         self.check_weights()?;
         // A small sample finds the place, the large ones start from there.
-        let coarse = Self {
-            sampling: Sampling { samples: self.sampling.samples.min(4096), ..self.sampling },
-            ..self.clone()
-        };
+        let samples = (self.sampling.samples / 4).max(128);
+        let coarse = Self { sampling: Sampling { samples, ..self.sampling }, ..self.clone() };
         let first = if simple { 0.9 * self.initial_threshold()? } else { 0.3 };
-        let mut guess = coarse.root(row, t, 0, first, 1.5)?;
-        let mut found = Vec::new();
+        let place = coarse.root(row, t, 0, first, 1.5)?;
+        let (mut guess, mut found) = (place, Vec::new());
         for scramble in 0..self.scrambles.max(1) {
             guess = self.root(row, t, scramble, 0.93 * guess, 1.15)?;
             found.push(guess);
         }
         let Mean { value, error, .. } = Mean::of(found.iter().copied());
-        Ok(Sampled { value, error })
+        Ok(Sampled { value, error, convergence: (value - place).abs() })
     }
 
     fn root(

@@ -1,4 +1,4 @@
-//! Hessians of a finite data set, for any rule: (1/n) Σᵢ Gᵢ xᵢ xᵢᵀ with the weights of one trained row.
+//! Hessians of a finite data set, for any rule: (1/n) Σᵢ Gᵢ xᵢ xᵢᵀ with the weights of one trained row, or of all of them.
 
 use super::error::LandscapeError;
 use super::start::positive;
@@ -7,49 +7,80 @@ use didact_math::random::{Address, Stream, unit_vector};
 use didact_math::spectra::{End, Pair, Ritz, extreme_pairs, spectral_density};
 use didact_model::rule::{Batch, LocalRule, Sample};
 
-/// (1/n) Σ Gᵢ xᵢ xᵢᵀ, multiplied without being formed.
+/// m x m blocks (1/n) Σ G_ij(x) x xᵀ of d x d each, multiplied without being formed; one block for a single row.
 #[derive(Debug, Clone)]
 pub struct EmpiricalHessian<'a> {
     /// n x d.
     inputs: &'a Mat,
+    /// m.
+    rows: usize,
+    /// G_ij of every sample, m x m x n.
     weights: Vec<f64>,
 }
 
 impl<'a> EmpiricalHessian<'a> {
-    /// Rows of `inputs` are the xᵢ.
+    /// One block. Rows of `inputs` are the xᵢ.
     pub fn new(inputs: &'a Mat, weights: Vec<f64>) -> Self {
-        assert_eq!(inputs.rows(), weights.len(), "one weight per input");
-        Self { inputs, weights }
+        Self::of_rows(inputs, 1, weights)
+    }
+
+    /// All blocks of m rows; `weights` is m x m x n and symmetric in its rows.
+    pub fn of_rows(inputs: &'a Mat, rows: usize, weights: Vec<f64>) -> Self {
+        assert_eq!(inputs.rows() * rows * rows, weights.len(), "one weight per block and input");
+        Self { inputs, rows, weights }
+    }
+
+    /// m d, the size of the matrix.
+    pub fn size(&self) -> usize {
+        self.rows * self.inputs.cols()
     }
 
     /// out = H v.
     pub fn apply(&self, v: &[f64], out: &mut [f64]) {
         out.fill(0.0);
-        let n = self.inputs.rows() as f64;
-        for (i, weight) in self.weights.iter().enumerate() {
-            let x = self.inputs.row(i);
-            let along = weight * dot(x, v) / n;
-            out.iter_mut().zip(x).for_each(|(o, x)| *o += along * x);
+        let (n, d, m) = (self.inputs.rows(), self.inputs.cols(), self.rows);
+        let mut along = vec![0.0; m];
+        for l in 0..n {
+            let x = self.inputs.row(l);
+            along.iter_mut().zip(v.chunks_exact(d)).for_each(|(a, v)| *a = dot(x, v) / n as f64);
+            for (i, out) in out.chunks_exact_mut(d).enumerate() {
+                let share: f64 =
+                    along.iter().enumerate().map(|(j, a)| self.weights[(i * m + j) * n + l] * a).sum();
+                out.iter_mut().zip(x).for_each(|(o, x)| *o += share * x);
+            }
         }
     }
 
-    /// All eigenvalues and eigenvectors, by the dense solver; d up to a few thousand.
+    /// All eigenvalues and eigenvectors, by the dense solver; m d up to a few thousand.
     pub fn eigen(&self) -> Eigen {
-        let n = self.inputs.rows() as f64;
-        let weights: Vec<f64> = self.weights.iter().map(|g| g / n).collect();
-        symmetric_eigen(&weighted_gram(self.inputs, &weights))
+        let (n, d, m) = (self.inputs.rows(), self.inputs.cols(), self.rows);
+        let mut whole = Mat::zeros(m * d, m * d);
+        for i in 0..m {
+            for j in 0..=i {
+                let own = &self.weights[(i * m + j) * n..][..n];
+                let weights: Vec<f64> = own.iter().map(|g| g / n as f64).collect();
+                let block = weighted_gram(self.inputs, &weights);
+                for a in 0..d {
+                    for b in 0..d {
+                        whole[(i * d + a, j * d + b)] = block[(a, b)];
+                        whole[(j * d + b, i * d + a)] = block[(a, b)];
+                    }
+                }
+            }
+        }
+        symmetric_eigen(&whole)
     }
 
     /// The `count` outermost eigenpairs at one end by Lanczos iteration; any d.
     pub fn extreme(&self, end: End, count: usize, seed: u64) -> Vec<Pair> {
         let apply = |v: &[f64], out: &mut [f64]| self.apply(v, out);
         // Outliers converge first; 300 products are far more than they need.
-        extreme_pairs(self.inputs.cols(), count, end, 1e-8, 300, seed, apply)
+        extreme_pairs(self.size(), count, end, 1e-8, 300, seed, apply)
     }
 
     /// The spectral density by stochastic Lanczos quadrature; any d.
     pub fn density(&self, probes: usize, steps: usize, seed: u64) -> Ritz {
-        spectral_density(self.inputs.cols(), probes, steps, seed, |v, out| self.apply(v, out))
+        spectral_density(self.size(), probes, steps, seed, |v, out| self.apply(v, out))
     }
 }
 
@@ -77,14 +108,16 @@ impl<'a> Run<'a> {
         positive("delta = n/d", delta)?;
         positive("the length of the start", start_length)?;
         let shape = rule.shape();
+        if shape.scalars > 0 {
+            return Err(LandscapeError::TrainedScalars { scalars: shape.scalars });
+        }
         let n = (delta * d as f64).round() as usize;
         if n == 0 || d < shape.rows() {
             let rule = "at least as many dimensions as rows, and one sample, are needed";
             return Err(LandscapeError::Range { name: "d", value: d as f64, rule });
         }
         let stream = |lane: u16| Stream::at(Address { seed, replica: 0, step: 0, lane });
-        let mut inputs = Mat::zeros(n, d);
-        stream(1).fill_normal(inputs.as_mut_slice());
+        let inputs = gaussian_inputs(n, d, stream(1))?;
         let mut noise = vec![0.0; n];
         stream(2).fill_normal(&mut noise);
         noise.iter_mut().for_each(|e| *e *= label_noise);
@@ -145,9 +178,36 @@ impl<'a> Run<'a> {
         EmpiricalHessian::new(&self.inputs, (0..n).map(weight).collect())
     }
 
-    /// Squared length of the projection of a unit vector of R^d on hard directions, given in teacher coordinates.
+    /// The Hessian of the risk in all trained rows, m d x m d: blocks (1/n) Σ ∂kick_i/∂h_j x xᵀ.
+    ///
+    /// [`Self::hessian`] gives a block in the units of [`LocalRule::row_weight`], which for many rows may be m times those of the risk.
+    pub fn whole_hessian(&self) -> EmpiricalHessian<'_> {
+        let (n, m) = (self.inputs.rows(), self.rule.shape().trained);
+        let fields = self.fields();
+        let batch = Batch { fields: &fields, size: n, scalars: &[], noise: &self.noise };
+        let (mut kicks, mut weights) = (vec![0.0; m * n], vec![0.0; m * m * n]);
+        self.rule.curvature_batch(&batch, m, &mut kicks, &mut weights);
+        EmpiricalHessian::of_rows(&self.inputs, m, weights)
+    }
+
+    /// Squared length of the projection of a unit vector of R^d, or of R^{m d}, on hard directions, given in teacher coordinates.
     pub fn overlap(&self, vector: &[f64], hard: &[Vec<f64>]) -> f64 {
         // Teacher direction k is unit vector k.
-        hard.iter().map(|u| dot(u, &vector[..u.len()]).powi(2)).sum()
+        let rows = vector.chunks_exact(self.inputs.cols());
+        rows.map(|row| hard.iter().map(|u| dot(u, &row[..u.len()]).powi(2)).sum::<f64>()).sum()
     }
+}
+
+/// Data sets may take this much memory.
+const MOST_GIGABYTES: f64 = 8.0;
+
+/// n inputs x ~ N(0, 1_d) as rows, if they fit.
+pub(super) fn gaussian_inputs(n: usize, d: usize, mut stream: Stream) -> Result<Mat, LandscapeError> {
+    let gigabytes = n as f64 * d as f64 * 8e-9;
+    if gigabytes > MOST_GIGABYTES {
+        return Err(LandscapeError::TooLarge { samples: n, dimension: d, gigabytes, most: MOST_GIGABYTES });
+    }
+    let mut inputs = Mat::zeros(n, d);
+    stream.fill_normal(inputs.as_mut_slice());
+    Ok(inputs)
 }

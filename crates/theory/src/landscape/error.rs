@@ -34,15 +34,11 @@ pub enum LandscapeError {
         /// How many are possible.
         most: usize,
     },
-    /// One-step kernels are for one trained row and one direction.
-    #[error(
-        "exact kernels after one step need one trained row and one teacher direction, not {trained} and {directions}\n\nhint: use the engine `dmft`"
-    )]
-    NotScalar {
+    /// Quadrature is for one trained row.
+    #[error("exact averages need one trained row, not {trained}\n\nhint: use the engine `dmft`")]
+    NotOneRow {
         /// Trained rows.
         trained: usize,
-        /// Frozen rows.
-        directions: usize,
     },
     /// A link that is not finite on a node.
     #[error("the link is {value} at z = {at:?}; it must be finite for Gaussian z")]
@@ -102,11 +98,35 @@ pub enum LandscapeError {
         /// δ.
         delta: f64,
     },
-    /// The rule compares with something else than a label.
+    /// A data set that would not fit into memory.
     #[error(
-        "this rule has no labels, hence no easy and hard directions\n\nhint: use a family whose teacher is a link"
+        "{samples} inputs in d = {dimension} would need {gigabytes:.1} GB; data sets up to {most} GB are kept\n\nhint: use a smaller d"
+    )]
+    TooLarge {
+        /// n.
+        samples: usize,
+        /// d.
+        dimension: usize,
+        /// Needed.
+        gigabytes: f64,
+        /// Allowed.
+        most: f64,
+    },
+    /// The loss depends on the frozen fields not through a label alone.
+    #[error(
+        "this student reads frozen directions itself, not through a label alone: there are no easy and hard directions\n\n\
+         hint: use a student without pre-trained rows"
     )]
     NoLabel,
+    /// Numbers that are not rows are trained too.
+    #[error(
+        "this model trains {scalars} numbers beside its rows; the Hessians here are those of rows alone\n\n\
+         hint: use a model with fixed output weights"
+    )]
+    TrainedScalars {
+        /// How many.
+        scalars: usize,
+    },
     /// σ″ has Dirac terms.
     #[error(
         "the units have kinks, where the second derivative is a Dirac term: their Hessian has no bounded weights\n\n\

@@ -6,6 +6,7 @@ mod empirical;
 mod ensemble;
 mod error;
 mod grid;
+mod link_quantities;
 mod one_step;
 pub mod population;
 mod quantities;

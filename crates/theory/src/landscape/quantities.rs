@@ -1,28 +1,29 @@
-//! What the command line, scans and measures can ask about landscapes (`landscape/…`) and about baselines (`recovery/…`).
+//! What the command line, scans and measures can ask about landscapes along training (`landscape/…`).
 
+use super::link_quantities::{LINKS, RECOVERY};
 use super::population::quantities::POPULATION;
-use super::recovery::weak_recovery;
 use super::{
-    Descent, Ensemble, LandscapeError, Preprocessing, Run, at_start, long_time, one_step,
-    sampled_spectral_method, spectral_method, split,
+    Descent, Ensemble, HessianSpectrum, LandscapeError, Run, Sampled, at_start, long_time, one_step,
 };
+use didact_math::spectra::Outlier;
 use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
-use didact_model::{Link, LocalRule, Model};
+use didact_model::trajectory::Mean;
+use didact_model::{LocalRule, Model};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// All of them, with the name of their group.
 pub fn quantities() -> Vec<(&'static str, &'static Quantity)> {
     let group = |name: &'static str, list: &'static [Quantity]| list.iter().map(move |q| (name, q));
-    let all = group("landscape", LANDSCAPE).chain(group("landscape", POPULATION));
-    all.chain(group("recovery", RECOVERY)).collect()
+    let all = group("landscape", LINKS).chain(group("landscape", LANDSCAPE));
+    all.chain(group("landscape", POPULATION)).chain(group("recovery", RECOVERY)).collect()
 }
 
 const fn number(name: &'static str, default: Option<&'static str>, about: &'static str) -> Input {
     Input { name, kind: Kind::Number, default, about }
 }
 
-const fn count(name: &'static str, default: &'static str, about: &'static str) -> Input {
+pub(super) const fn count(name: &'static str, default: &'static str, about: &'static str) -> Input {
     Input { name, kind: Kind::Count, default: Some(default), about }
 }
 
@@ -32,40 +33,21 @@ const MODEL: Input = Input {
     default: None,
     about: "the model, as under [model] of a description",
 };
-const DELTA: Input = number("delta", None, "n/d, samples per dimension");
+pub(super) const DELTA: Input = number("delta", None, "n/d, samples per dimension");
 const ETA: Input = number("eta", Some("1"), "learning rate of full-batch gradient descent");
 const STEP: Input = number("t", Some("0"), "steps of gradient descent before the Hessian is taken");
 const LENGTH: Input = number("start-length", Some("1"), "length of the trained rows at the start");
-const NOISE: Input = number("label-noise", Some("0"), "standard deviation of the label noise");
+pub(super) const NOISE: Input = number("label-noise", Some("0"), "standard deviation of the label noise");
 const ROW: Input = number("row", Some("0"), "which trained row, from 0");
 const SAMPLES: Input = count("samples", "16384", "samples of the effective process, a power of two");
-const SEED: Input = number("seed", Some("0"), "of the samples");
+pub(super) const SEED: Input = number("seed", Some("0"), "of the samples");
 const SCRAMBLES: Input = count("scrambles", "2", "independent sets of samples: their scatter is the error");
-const LINK: Input = Input {
-    name: "link",
-    kind: Kind::Text,
-    default: None,
-    about: "y as a formula of z1, z2, … (z) and the noise e",
-};
-const DIRECTIONS: Input = count("directions", "1", "latent directions k");
-const PREPROCESSING: Input = Input {
-    name: "preprocessing",
-    kind: Kind::Text,
-    default: Some("\"optimal\""),
-    about: "optimal, mondelli-montanari, or a formula in y and delta",
-};
 
 static LANDSCAPE: &[Quantity] = &[
     Quantity {
-        name: "easy-hard",
-        summary: "which directions of a link show at first order, and which are hidden",
-        inputs: &[LINK, DIRECTIONS, NOISE],
-        compute: easy_hard,
-    },
-    Quantity {
         name: "hessian",
         summary: "Hessian of one row along gradient descent: left edge, psi, outlier and its squared overlap",
-        inputs: &[MODEL, DELTA, ETA, STEP, LENGTH, NOISE, ROW, SAMPLES, SEED],
+        inputs: &[MODEL, DELTA, ETA, STEP, LENGTH, NOISE, ROW, SAMPLES, SCRAMBLES, SEED],
         compute: hessian,
     },
     Quantity {
@@ -87,7 +69,7 @@ static LANDSCAPE: &[Quantity] = &[
     },
     Quantity {
         name: "empirical-hessian",
-        summary: "eigenvalues of the Hessian of one data set after t steps, and the overlap of the lowest eigenvector",
+        summary: "eigenvalues of the Hessian of one data set after t steps (of a row, or whole), and the overlap of the lowest eigenvector",
         inputs: &[
             MODEL,
             DELTA,
@@ -103,6 +85,12 @@ static LANDSCAPE: &[Quantity] = &[
                 kind: Kind::Flag,
                 default: Some("false"),
                 about: "only the lowest two eigenvalues, without forming the matrix",
+            },
+            Input {
+                name: "whole",
+                kind: Kind::Flag,
+                default: Some("false"),
+                about: "the Hessian of the risk in all m rows (m d x m d), in place of the block of one row",
             },
         ],
         compute: empirical_hessian,
@@ -135,32 +123,11 @@ static LANDSCAPE: &[Quantity] = &[
     },
 ];
 
-static RECOVERY: &[Quantity] = &[
-    Quantity {
-        name: "threshold",
-        summary: "delta_alg: samples per dimension from which an efficient method can see the directions of a link",
-        inputs: &[LINK, DIRECTIONS, NOISE],
-        compute: recovery_threshold,
-    },
-    Quantity {
-        name: "spectral-method",
-        summary: "top eigenvector of (1/n) sum T(y) x x^T: right edge of the bulk, eigenvalue and squared overlap",
-        inputs: &[LINK, DIRECTIONS, NOISE, PREPROCESSING, DELTA],
-        compute: spectral,
-    },
-    Quantity {
-        name: "spectral-sample",
-        summary: "the same for one data set",
-        inputs: &[LINK, DIRECTIONS, NOISE, PREPROCESSING, DELTA, count("d", "400", "dimension"), SEED],
-        compute: spectral_sample,
-    },
-];
-
-fn refused(error: impl ToString) -> QuantityError {
+pub(super) fn refused(error: impl ToString) -> QuantityError {
     QuantityError::Domain(error.to_string())
 }
 
-fn whole(arguments: &Arguments, name: &'static str) -> Result<usize, QuantityError> {
+pub(super) fn whole(arguments: &Arguments, name: &'static str) -> Result<usize, QuantityError> {
     let value = arguments.number(name);
     if value < 0.0 || value.fract() != 0.0 || value > 1e6 {
         return Err(refused(format!("input `{name}` is {value}; expected a whole number from 0 to 1000000")));
@@ -195,26 +162,24 @@ fn sampled_descent(arguments: &Arguments) -> Result<(Descent, Arc<dyn LocalRule>
     Ok((descent, rule))
 }
 
-/// Weights at step t: by quadrature before the first step and after it if the rule is simple enough, else from the effective process.
-fn ensemble(
+/// Weights by quadrature: before the first step and after it, if the rule is simple enough.
+fn exact(
     arguments: &Arguments,
     descent: &Descent,
     rule: &dyn LocalRule,
-) -> Result<Ensemble, LandscapeError> {
+) -> Result<Option<Ensemble>, LandscapeError> {
     let (delta, t) = (arguments.number("delta"), arguments.number("t") as usize);
     let infimum = descent.check_weights()?;
     let shape = rule.shape();
-    let (simple, quiet) = (shape.trained == 1, descent.label_noise == 0.0);
-    let variables = shape.rows() + usize::from(!quiet);
-    match t {
-        0 if simple && variables <= 2 => {
-            at_start(rule, descent.start_length, descent.label_noise)?.ensemble.with_infimum(infimum)
-        }
-        1 if simple && shape.frozen == 1 && quiet => {
-            one_step(rule, descent.start_length, delta, descent.step)?.ensemble.with_infimum(infimum)
-        }
-        _ => descent.ensemble(delta, t, 0),
-    }
+    let (length, noise) = (descent.start_length, descent.label_noise);
+    // Up to two Gaussian variables beside the trained field.
+    let simple = shape.trained == 1 && shape.frozen + usize::from(noise > 0.0) <= 2;
+    let ensemble = match t {
+        0 if simple => at_start(rule, length, noise)?.ensemble,
+        1 if simple => one_step(rule, length, noise, delta, descent.step)?.ensemble,
+        _ => return Ok(None),
+    };
+    ensemble.with_infimum(infimum).map(Some)
 }
 
 fn row(arguments: &Arguments, rule: &dyn LocalRule) -> Result<usize, QuantityError> {
@@ -227,7 +192,7 @@ fn row(arguments: &Arguments, rule: &dyn LocalRule) -> Result<usize, QuantityErr
     Ok(row)
 }
 
-fn positive_delta(arguments: &Arguments) -> Result<f64, QuantityError> {
+pub(super) fn positive_delta(arguments: &Arguments) -> Result<f64, QuantityError> {
     let delta = arguments.number("delta");
     if delta <= 0.0 {
         return Err(refused(format!("input `delta` is {delta}; n/d must be positive")));
@@ -236,26 +201,44 @@ fn positive_delta(arguments: &Arguments) -> Result<f64, QuantityError> {
 }
 
 fn hessian(arguments: &Arguments) -> Result<Answer, QuantityError> {
-    let (delta, _) = (positive_delta(arguments)?, whole(arguments, "t")?);
-    let (descent, rule) = sampled_descent(arguments)?;
+    let (delta, t) = (positive_delta(arguments)?, whole(arguments, "t")?);
+    let (mut descent, rule) = sampled_descent(arguments)?;
+    descent.scrambles = arguments.count("scrambles") as u32;
     let row = row(arguments, rule.as_ref())?;
-    let ensemble = ensemble(arguments, &descent, rule.as_ref()).map_err(refused)?;
-    let spectrum = ensemble.hessian(row, delta, &descent.split().hard).map_err(refused)?;
-    let lowest = spectrum.outliers.first();
+    let spectra = match exact(arguments, &descent, rule.as_ref()).map_err(refused)? {
+        Some(ensemble) => vec![ensemble.hessian(row, delta, &descent.split().hard).map_err(refused)?],
+        None => descent.spectra(delta, t, row).map_err(refused)?,
+    };
+    let mean = |read: &dyn Fn(&HessianSpectrum) -> f64| Mean::of(spectra.iter().map(read));
+    let (edge, psi) = (mean(&|s| s.edge.position), mean(&|s| s.psi));
+    // The mean decides; scrambles without an outlier have nothing to add to its position.
+    let lowest = |read: &dyn Fn(&Outlier) -> f64| {
+        let found = spectra.iter().filter_map(|s| s.outliers.first()).map(read);
+        Some(Mean::of(found)).filter(|m| psi.value < 0.0 && m.count > 0)
+    };
+    let (outlier, overlap) = (lowest(&|o| o.position), lowest(&|o| o.overlap));
+    let count = spectra.iter().map(|s| s.outliers.len()).max().unwrap_or(0);
     Ok(vec![
-        ("edge", json!(spectrum.edge.position)),
-        ("psi", json!(spectrum.psi)),
-        ("outlier", json!(lowest.map(|o| o.position))),
-        ("overlap", json!(lowest.map(|o| o.overlap))),
-        ("outliers", json!(spectrum.outliers.len())),
+        ("edge", json!(edge.value)),
+        ("edge-error", json!(edge.error)),
+        ("psi", json!(psi.value)),
+        ("psi-error", json!(psi.error)),
+        ("outlier", json!(outlier.map(|o| o.value))),
+        ("outlier-error", json!(outlier.map(|o| o.error))),
+        ("overlap", json!(overlap.map(|o| o.value))),
+        ("overlap-error", json!(overlap.map(|o| o.error))),
+        ("outliers", json!(if psi.value < 0.0 { count } else { 0 })),
     ])
 }
 
 fn bulk(arguments: &Arguments) -> Result<Answer, QuantityError> {
-    let (delta, _) = (positive_delta(arguments)?, whole(arguments, "t")?);
+    let (delta, t) = (positive_delta(arguments)?, whole(arguments, "t")?);
     let (descent, rule) = sampled_descent(arguments)?;
     let row = row(arguments, rule.as_ref())?;
-    let ensemble = ensemble(arguments, &descent, rule.as_ref()).map_err(refused)?;
+    let ensemble = match exact(arguments, &descent, rule.as_ref()).map_err(refused)? {
+        Some(exact) => exact,
+        None => descent.ensemble(delta, t, 0).map_err(refused)?,
+    };
     let (x, density) = ensemble.density(row, delta, arguments.count("points")).map_err(refused)?;
     let lowest = ensemble.hessian(row, delta, &descent.split().hard).map_err(refused)?;
     let outlier = lowest.outliers.first().map(|o| o.position);
@@ -280,12 +263,19 @@ fn empirical_hessian(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let (descent, rule) = descent(arguments)?;
     let row = row(arguments, rule.as_ref())?;
     let seed = whole(arguments, "seed")? as u64;
+    let (whole_matrix, lanczos) = (arguments.flag("whole"), arguments.flag("lanczos"));
+    let size = if whole_matrix { d * rule.shape().trained } else { d };
+    if size > LARGEST_DENSE && !lanczos {
+        return Err(refused(format!(
+            "the matrix has {size} rows; all eigenvalues need up to {LARGEST_DENSE}\n\nhint: set lanczos = true"
+        )));
+    }
     let mut run = Run::new(rule.as_ref(), d, delta, descent.start_length, descent.label_noise, seed)
         .map_err(refused)?;
     run.descend(descent.step, t);
-    let hessian = run.hessian(row);
+    let hessian = if whole_matrix { run.whole_hessian() } else { run.hessian(row) };
     let hard = &descent.split().hard;
-    if arguments.flag("lanczos") {
+    if lanczos {
         let pairs = hessian.extreme(didact_math::spectra::End::Lowest, 2, seed);
         let values: Vec<f64> = pairs.iter().map(|p| p.value).collect();
         return Ok(vec![
@@ -295,13 +285,8 @@ fn empirical_hessian(arguments: &Arguments) -> Result<Answer, QuantityError> {
             ("eigenvalues", json!(values)),
         ]);
     }
-    if d > LARGEST_DENSE {
-        return Err(refused(format!(
-            "d is {d}; all eigenvalues need d up to {LARGEST_DENSE}\n\nhint: set lanczos = true"
-        )));
-    }
     let eigen = hessian.eigen();
-    let lowest: Vec<f64> = (0..d).map(|i| eigen.vectors[(i, 0)]).collect();
+    let lowest: Vec<f64> = (0..size).map(|i| eigen.vectors[(i, 0)]).collect();
     Ok(vec![
         ("lowest", json!(eigen.values[0])),
         ("second", json!(eigen.values.get(1))),
@@ -317,19 +302,24 @@ fn threshold(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let t = whole(arguments, "t")?;
     let (mut descent, rule) = sampled_descent(arguments)?;
     descent.scrambles = arguments.count("scrambles") as u32;
-    lowest_of_rows(&descent, rule.shape().trained, t).map(|(value, error, rows)| {
-        vec![("delta", json!(value)), ("error", json!(error)), ("rows", json!(rows))]
+    lowest_of_rows(&descent, rule.shape().trained, t).map(|(found, rows)| {
+        vec![
+            ("delta", json!(found.value)),
+            ("error", json!(found.error)),
+            ("convergence", json!(found.convergence)),
+            ("rows", json!(rows)),
+        ]
     })
 }
 
-/// min_j δ*_j(t), its error, and δ*_j(t) of every row (null where none exists).
-fn lowest_of_rows(descent: &Descent, rows: usize, t: usize) -> Result<(f64, f64, Vec<Value>), QuantityError> {
+/// min_j δ*_j(t), and δ*_j(t) of every row (null where none exists).
+fn lowest_of_rows(descent: &Descent, rows: usize, t: usize) -> Result<(Sampled, Vec<Value>), QuantityError> {
     let found: Vec<_> = (0..rows).map(|row| descent.threshold(row, t)).collect();
     let best = found.iter().flatten().min_by(|a, b| a.value.total_cmp(&b.value));
     match best {
         Some(best) => {
             let list = found.iter().map(|f| f.as_ref().map_or(Value::Null, |f| json!(f.value))).collect();
-            Ok((best.value, best.error, list))
+            Ok((*best, list))
         }
         None => Err(found.into_iter().find_map(Result::err).map_or_else(|| refused("no rows"), refused)),
     }
@@ -347,9 +337,9 @@ fn extrapolated(arguments: &Arguments) -> Result<Answer, QuantityError> {
     }
     let (mut thresholds, mut errors) = (Vec::new(), Vec::new());
     for t in &times {
-        let (value, error, _) = lowest_of_rows(&descent, rule.shape().trained, *t as usize)?;
-        thresholds.push(value);
-        errors.push(error);
+        let (found, _) = lowest_of_rows(&descent, rule.shape().trained, *t as usize)?;
+        thresholds.push(found.value);
+        errors.push(found.error.hypot(found.convergence));
     }
     let limit =
         long_time(&times, &thresholds, &errors).ok_or_else(|| refused("two ascending times are needed"))?;
@@ -368,78 +358,4 @@ fn extrapolated(arguments: &Arguments) -> Result<Answer, QuantityError> {
             ),
         ),
     ])
-}
-
-/// The link, and whether it sees noise.
-fn link(arguments: &Arguments) -> Result<(Link, f64), QuantityError> {
-    let link = Link::parse(arguments.text("link"), arguments.count("directions"))
-        .map_err(|error| refused(format!("input `link`: {error}")))?;
-    let noise = arguments.number("label-noise");
-    if noise < 0.0 {
-        return Err(refused(format!("input `label-noise` is {noise}; a standard deviation is not negative")));
-    }
-    // A link that names its noise means a standard normal.
-    let noise = if link.names_noise() && noise == 0.0 { 1.0 } else { noise };
-    Ok((link, noise))
-}
-
-fn easy_hard(arguments: &Arguments) -> Result<Answer, QuantityError> {
-    let (link, noise) = link(arguments)?;
-    let label = |z: &[f64], e: f64| link.label(z, noise * e);
-    let found = split(link.directions(), noise > 0.0, &label).map_err(refused)?;
-    let rounds: Vec<&Vec<f64>> = found.rounds.iter().map(|r| &r.singular_values).collect();
-    let tolerances: Vec<f64> = found.rounds.iter().map(|r| r.tolerance).collect();
-    Ok(vec![
-        ("easy", json!(found.easy.len())),
-        ("hard", json!(found.hard.len())),
-        ("easy-directions", json!(found.easy)),
-        ("hard-directions", json!(found.hard)),
-        ("projector", json!(found.easy_projector().to_rows())),
-        ("singular-values", json!(rounds)),
-        ("tolerances", json!(tolerances)),
-    ])
-}
-
-fn recovery_threshold(arguments: &Arguments) -> Result<Answer, QuantityError> {
-    let (link, noise) = link(arguments)?;
-    let label = |z: &[f64], e: f64| link.label(z, noise * e);
-    let k = link.directions();
-    let easy = split(k, noise > 0.0, &label).map_err(refused)?.easy.len();
-    let found = weak_recovery(k, &label).map_err(refused)?;
-    Ok(vec![
-        ("delta", json!(found.delta)),
-        ("error", json!(found.error)),
-        ("method", json!(format!("{:?}", found.method).to_lowercase())),
-        ("easy", json!(easy)),
-    ])
-}
-
-fn spectral(arguments: &Arguments) -> Result<Answer, QuantityError> {
-    let (link, noise) = link(arguments)?;
-    let label = |z: &[f64], e: f64| link.label(z, noise * e);
-    let preprocessing = preprocessing(arguments)?;
-    let delta = positive_delta(arguments)?;
-    let found =
-        spectral_method(link.directions(), noise > 0.0, &label, &preprocessing, delta).map_err(refused)?;
-    Ok(vec![
-        ("right-edge", json!(found.right_edge)),
-        ("eigenvalue", json!(found.outlier.map_or(found.right_edge, |o| o.0))),
-        ("overlap", json!(found.outlier.map_or(0.0, |o| o.1))),
-    ])
-}
-
-fn preprocessing(arguments: &Arguments) -> Result<Preprocessing, QuantityError> {
-    let text = arguments.text("preprocessing");
-    Preprocessing::parse(text).map_err(|error| refused(format!("input `preprocessing`: {error}")))
-}
-
-fn spectral_sample(arguments: &Arguments) -> Result<Answer, QuantityError> {
-    let (link, noise) = link(arguments)?;
-    let label = |z: &[f64], e: f64| link.label(z, noise * e);
-    let (d, seed) = (arguments.count("d"), whole(arguments, "seed")? as u64);
-    let delta = positive_delta(arguments)?;
-    let (eigenvalue, overlap) =
-        sampled_spectral_method(link.directions(), &label, &preprocessing(arguments)?, delta, d, seed)
-            .map_err(refused)?;
-    Ok(vec![("eigenvalue", json!(eigenvalue)), ("overlap", json!(overlap))])
 }

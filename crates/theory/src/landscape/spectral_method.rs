@@ -3,12 +3,11 @@
 //! The theory is that of a Hessian with weights G = −T(y), without the condition that the outlier be negative: Y. M. Lu and G. Li, Inf. Inference 9, 507 (2020);
 //! M. Mondelli and A. Montanari, Found. Comput. Math. 19, 703 (2019).
 
-use super::empirical::EmpiricalHessian;
+use super::empirical::{EmpiricalHessian, gaussian_inputs};
 use super::error::LandscapeError;
 use super::recovery::{self, Link};
 use super::{grid, start::positive};
 use didact_math::expression::Expression;
-use didact_math::linalg::Mat;
 use didact_math::random::{Address, Stream};
 use didact_math::spectra::{Bulk, Ceiling, End, Spiked, WeightLaw};
 
@@ -89,8 +88,8 @@ pub fn spectral_method(
 ) -> Result<SpectralMethod, LandscapeError> {
     positive("delta = n/d", delta)?;
     let fields = k + usize::from(noisy);
-    if fields > grid::MOST {
-        return Err(LandscapeError::TooManyFields { fields, most: grid::MOST });
+    if fields > SPACING.len() {
+        return Err(LandscapeError::TooManyFields { fields, most: SPACING.len() });
     }
     let function = preprocessing.function(k, link, delta)?;
     let (mut probabilities, mut weights) = (Vec::new(), Vec::new());
@@ -155,8 +154,7 @@ pub fn sampled_spectral_method(
         });
     }
     let function = preprocessing.function(k, link, delta)?;
-    let mut inputs = Mat::zeros(n, d);
-    Stream::at(Address { seed, replica: 0, step: 0, lane: 1 }).fill_normal(inputs.as_mut_slice());
+    let inputs = gaussian_inputs(n, d, Stream::at(Address { seed, replica: 0, step: 0, lane: 1 }))?;
     let mut noise = Stream::at(Address { seed, replica: 0, step: 0, lane: 2 });
     // The latent directions are the first unit vectors.
     let weights = (0..n).map(|i| function(link(&inputs.row(i)[..k], noise.normal()))).collect();

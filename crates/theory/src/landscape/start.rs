@@ -30,6 +30,8 @@ pub struct AtStart {
     pub error: f64,
 }
 
+/// Gaussian variables that a product rule can afford here: every node becomes an atom of the law of the weights.
+pub(super) const MOST: usize = 3;
 /// First spacing of the grid, its refinement, and how often it is refined (unless two grids agree to `AGREED` first).
 const SPACING: f64 = 0.05;
 const REFINEMENTS: usize = 3;
@@ -39,15 +41,15 @@ const AGREED: f64 = 1e-11;
 pub fn at_start(rule: &dyn LocalRule, norm: f64, label_noise: f64) -> Result<AtStart, LandscapeError> {
     let shape = rule.shape();
     if shape.trained != 1 {
-        return Err(LandscapeError::NotScalar { trained: shape.trained, directions: shape.frozen });
+        return Err(LandscapeError::NotOneRow { trained: shape.trained });
     }
     positive("the length of the start", norm)?;
     let dimension = shape.rows() + usize::from(label_noise > 0.0);
-    if dimension > grid::MOST {
-        return Err(LandscapeError::TooManyFields { fields: dimension, most: grid::MOST });
+    if dimension > MOST {
+        return Err(LandscapeError::TooManyFields { fields: dimension, most: MOST });
     }
     // Three dimensions: one pass at the spacing that the memory affords.
-    let (mut spacing, refinements) = if dimension == 3 { (0.1, 0) } else { (SPACING, REFINEMENTS) };
+    let (mut spacing, refinements) = if dimension == MOST { (0.1, 0) } else { (SPACING, REFINEMENTS) };
     let mut now = at_spacing(rule, norm, label_noise, dimension, spacing)?;
     for _ in 0..refinements {
         spacing *= 0.6;

@@ -5,7 +5,7 @@ use crate::inputs::Inputs;
 use didact_math::spectra::{Bulk, Complex, WeightLaw, marchenko_pastur};
 use didact_model::families::Family;
 use didact_model::families::multi_index::MultiIndex;
-use didact_model::residual_loss::ResidualLoss;
+use didact_model::output_loss::OutputLoss;
 use didact_model::{Link, LocalRule};
 use didact_theory::dmft::{Points, Process, Sampling};
 use didact_theory::landscape::recovery::weak_recovery;
@@ -86,10 +86,10 @@ fn link(inputs: &Inputs) -> Link {
 
 fn rule(inputs: &Inputs, link: &str, directions: usize) -> Arc<dyn LocalRule> {
     let loss = match text(inputs, "loss", "square") {
-        "square" => ResidualLoss::Square,
-        "logcosh" => ResidualLoss::LogCosh,
-        "huber" => ResidualLoss::Huber { kappa: inputs.number("kappa") },
-        _ => ResidualLoss::PseudoHuber { kappa: inputs.number("kappa") },
+        "square" => OutputLoss::Square,
+        "logcosh" => OutputLoss::LogCosh,
+        "huber" => OutputLoss::Huber { kappa: inputs.number("kappa") },
+        _ => OutputLoss::PseudoHuber { kappa: inputs.number("kappa") },
     };
     let list = |key: &str| inputs.has(key).then(|| inputs.list(key));
     let (weights, biases) = (list("a"), list("b"));
@@ -153,7 +153,7 @@ fn teacher_response(inputs: &Inputs) -> Answer {
 fn one_step_kernels(inputs: &Inputs) -> Answer {
     let rule = rule(inputs, text(inputs, "link", "z^2"), 1);
     let (delta, eta) = (inputs.number("delta"), inputs.number("eta"));
-    let step = one_step(rule.as_ref(), inputs.number_or("norm0", 1.0), delta, eta).expect("kernels");
+    let step = one_step(rule.as_ref(), inputs.number_or("norm0", 1.0), 0.0, delta, eta).expect("kernels");
     let spectrum = std::cell::LazyCell::new(|| hessian(step.ensemble.clone(), rule.as_ref(), delta));
     by_key(inputs, |key| match key {
         "Cth10" => step.correlation_10,

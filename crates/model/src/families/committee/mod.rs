@@ -319,6 +319,9 @@ impl LocalRule for CommitteeRule {
     fn jumps(&self) -> Jumps {
         Jumps { trained: !self.loss.student.activation.kinks().is_empty(), frozen: false }
     }
+    fn label(&self, frozen: &[f64], noise: f64) -> Option<f64> {
+        self.loss.label(frozen, noise)
+    }
     fn averages(&self, law: &Law, needed: Needed, out: &mut Averages) {
         averages::fill(self, law, needed, out);
     }

@@ -7,7 +7,7 @@ use crate::families::{Family, ModelError, Reference, Refusal};
 use crate::observable::{Observable, Snapshot};
 use crate::problem::Problem;
 use crate::quantity::Quantity;
-use crate::rule::{Averages, Batch, Kick, Law, LocalRule, Needed, Sample, Shape};
+use crate::rule::{Averages, Batch, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape};
 use didact_math::activation::{self, Activation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -238,6 +238,10 @@ impl SingleIndexRule {
 impl LocalRule for SingleIndexRule {
     fn shape(&self) -> Shape {
         Shape { trained: 1, frozen: if self.misalignment.is_some() { 2 } else { 1 }, scalars: 1 }
+    }
+
+    fn jumps(&self) -> Jumps {
+        Jumps { trained: !self.population.student.kinks().is_empty(), frozen: false }
     }
 
     fn loss(&self, sample: &Sample) -> f64 {

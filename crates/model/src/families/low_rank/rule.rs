@@ -8,7 +8,7 @@ use super::units::{LinearUnits, residual_risk};
 use crate::averages;
 use crate::linearised::Linearised;
 use crate::observable::Observable;
-use crate::rule::{Averages, Kick, Law, LocalRule, Needed, Sample, Shape};
+use crate::rule::{Averages, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape};
 use crate::square_loss::{Student, Teacher};
 use didact_math::linalg::Mat;
 use std::fmt::Debug;
@@ -167,6 +167,10 @@ impl<S: Trainee, T: Labels> LocalRule for SharedLoss<S, T> {
     fn shape(&self) -> Shape {
         let own = self.student.shape();
         Shape { frozen: own.frozen.max(self.teacher.directions()), ..own }
+    }
+
+    fn jumps(&self) -> Jumps {
+        Jumps { trained: !self.network.activation.kinks().is_empty(), frozen: false }
     }
 
     fn loss(&self, sample: &Sample) -> f64 {

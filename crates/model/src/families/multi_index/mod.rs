@@ -1,6 +1,6 @@
 //! Two-layer students of multi-index targets.
 //!
-//!   student f = (1/m) Σ_j a_j σ(θ_j·x + b_j),   label y = h(z1, …, zk, e),  z_n = v_n·x,   loss ρ(f − y),
+//!   student f = (1/m) Σ_j a_j σ(θ_j·x + b_j),   label y = h(z1, …, zk, e),  z_n = v_n·x,   loss ℓ(y, f),
 //!
 //! with a_j and b_j fixed. Montanari & Wang, *Phase Transitions for Feature Learning in Neural Networks* (2026), train it by
 //! full-batch gradient descent for O(1) steps; the rule serves every other engine as well. The per-sample gradient
@@ -12,7 +12,7 @@ mod rule;
 pub use link::Link;
 
 use super::{Family, ModelError, Reference};
-use crate::residual_loss::ResidualLoss;
+use crate::output_loss::OutputLoss;
 use crate::rule::LocalRule;
 use didact_math::activation;
 use rule::TwoLayerRule;
@@ -34,9 +34,9 @@ pub struct MultiIndex {
     pub activation: String,
     /// h: a formula in z1 … zk and the noise e, such as `z1^2` or `1{z1>0} z2`; noise is added to the label unless named.
     pub link: String,
-    /// ρ(f − y).
+    /// ℓ(y, f).
     #[serde(default = "square")]
-    pub loss: ResidualLoss,
+    pub loss: OutputLoss,
     /// a_j; all 1 unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<Vec<f64>>,
@@ -49,13 +49,13 @@ fn one() -> usize {
     1
 }
 
-fn square() -> ResidualLoss {
-    ResidualLoss::Square
+fn square() -> OutputLoss {
+    OutputLoss::Square
 }
 
 impl MultiIndex {
     /// One unit of σ, a = 1, b = 0, and one latent direction.
-    pub fn single(activation: &str, link: &str, loss: ResidualLoss) -> Self {
+    pub fn single(activation: &str, link: &str, loss: OutputLoss) -> Self {
         Self {
             students: 1,
             directions: 1,
@@ -125,7 +125,7 @@ impl Family for MultiIndex {
     }
 
     fn examples() -> Vec<Self> {
-        let huber = |kappa| ResidualLoss::PseudoHuber { kappa };
+        let huber = |kappa| OutputLoss::PseudoHuber { kappa };
         vec![
             Self::single("gelu", "z^2", huber(1.0)),
             Self {
@@ -133,9 +133,10 @@ impl Family for MultiIndex {
                 biases: Some(vec![-0.3]),
                 ..Self::single("quadratic", "z^2", huber(2.0))
             },
-            Self::single("linear", "z", ResidualLoss::Square),
-            Self::single("tanh", "z + 0.3z^2", ResidualLoss::LogCosh),
-            Self::single("gelu", "z^3 - 3z", ResidualLoss::Huber { kappa: 1.0 }),
+            Self::single("linear", "z", OutputLoss::Square),
+            Self::single("tanh", "z + 0.3z^2", OutputLoss::LogCosh),
+            Self::single("gelu", "z^3 - 3z", OutputLoss::Huber { kappa: 1.0 }),
+            Self::single("gelu", "tanh(z^2)", OutputLoss::Logistic),
             Self {
                 students: 2,
                 directions: 2,

@@ -1,13 +1,14 @@
 //! The rule of a two-layer student and its derivatives in closed form.
 
 use super::link::Link;
-use crate::residual_loss::ResidualLoss;
+use crate::output_loss::OutputLoss;
+use crate::problem::Problem;
 use crate::rule::{Batch, Jumps, Kick, LocalRule, Sample, Shape};
 use didact_math::activation::Activation;
 use didact_math::linalg::Mat;
 use std::sync::Arc;
 
-/// f = (1/m) Σ_j a_j σ(h_j + b_j) against y = h(z, e), loss ρ(f − y).
+/// f = (1/m) Σ_j a_j σ(h_j + b_j) against y = h(z, e), loss ℓ(y, f).
 #[derive(Debug)]
 pub(super) struct TwoLayerRule {
     pub(super) activation: Arc<dyn Activation>,
@@ -15,13 +16,26 @@ pub(super) struct TwoLayerRule {
     pub(super) weights: Vec<f64>,
     pub(super) biases: Vec<f64>,
     pub(super) link: Link,
-    pub(super) loss: ResidualLoss,
+    pub(super) loss: OutputLoss,
 }
 
-/// What a sample needs once: residual and jets of the units.
+/// What a sample needs once: output, label and jets of the units.
 struct Units {
-    residual: f64,
+    output: f64,
+    label: f64,
     slopes: Vec<f64>,
+    curvatures: Vec<f64>,
+}
+
+/// The same of a batch.
+struct BatchUnits {
+    /// f − y.
+    residuals: Vec<f64>,
+    /// y, if the loss reads them; empty otherwise.
+    labels: Vec<f64>,
+    /// m x size.
+    slopes: Vec<f64>,
+    /// m x size.
     curvatures: Vec<f64>,
 }
 
@@ -30,10 +44,9 @@ impl TwoLayerRule {
         self.weights.len()
     }
 
-    fn residual(&self, sample: &Sample) -> f64 {
-        let m = self.trained();
+    fn output(&self, sample: &Sample) -> f64 {
         let unit = |j: usize| self.weights[j] * self.activation.value(sample.fields[j] + self.biases[j]);
-        (0..m).map(unit).sum::<f64>() - self.link.label(&sample.fields[m..], sample.noise)
+        (0..self.trained()).map(unit).sum()
     }
 
     fn units(&self, sample: &Sample) -> Units {
@@ -44,57 +57,32 @@ impl TwoLayerRule {
             output += self.weights[j] * value;
             (slopes[j], curvatures[j]) = (slope, curvature);
         }
-        Units { residual: output - self.link.label(&sample.fields[m..], sample.noise), slopes, curvatures }
+        let label = self.link.label(&sample.fields[m..], sample.noise);
+        Units { output, label, slopes, curvatures }
     }
 
-    /// Residuals and the jets of all units of a batch.
     fn batch_units(&self, batch: &Batch) -> BatchUnits {
         let (m, n) = (self.trained(), batch.size);
-        let mut numbers = vec![0.0; (5 + 2 * m) * n];
-        let (residual, rest) = numbers.split_at_mut(n);
-        let (value, rest) = rest.split_at_mut(n);
-        let (shifted, rest) = rest.split_at_mut(n);
-        let (slopes, curvatures) = rest[2 * n..].split_at_mut(m * n);
+        let mut residuals = vec![0.0; n];
         let frozen: Vec<&[f64]> = batch.fields[m * n..].chunks_exact(n).collect();
-        self.link.labels(&frozen, batch.noise, residual);
-        residual.iter_mut().for_each(|r| *r = -*r);
+        self.link.labels(&frozen, batch.noise, &mut residuals);
+        let labels = if self.loss.reads_labels() { residuals.clone() } else { Vec::new() };
+        residuals.iter_mut().for_each(|r| *r = -*r);
+        let (mut shifted, mut value) = (vec![0.0; n], vec![0.0; n]);
+        let (mut slopes, mut curvatures) = (vec![0.0; m * n], vec![0.0; m * n]);
         for j in 0..m {
             let own = j * n..(j + 1) * n;
             let mut fields = &batch.fields[own.clone()];
             if self.biases[j] != 0.0 {
                 shifted.iter_mut().zip(fields).for_each(|(s, h)| *s = h + self.biases[j]);
-                fields = shifted;
+                fields = &shifted;
             }
-            self.activation.jets(fields, value, &mut slopes[own.clone()], &mut curvatures[own]);
-            for (r, v) in residual.iter_mut().zip(&*value) {
+            self.activation.jets(fields, &mut value, &mut slopes[own.clone()], &mut curvatures[own]);
+            for (r, v) in residuals.iter_mut().zip(&value) {
                 *r += self.weights[j] * v;
             }
         }
-        BatchUnits { numbers, trained: m, size: n }
-    }
-}
-
-/// What a batch needs once, in one allocation: residuals, two arrays of room, ρ′, ρ″, then σ′ and σ″ of all units.
-struct BatchUnits {
-    numbers: Vec<f64>,
-    trained: usize,
-    size: usize,
-}
-
-impl BatchUnits {
-    fn residuals(&mut self) -> &mut [f64] {
-        &mut self.numbers[..self.size]
-    }
-
-    /// ρ′ and ρ″ of the residuals; σ′ and σ″, m x size each.
-    fn derivatives(&mut self, loss: ResidualLoss) -> [&[f64]; 4] {
-        let (n, m) = (self.size, self.trained);
-        let (residual, rest) = self.numbers.split_at_mut(3 * n);
-        let (first, rest) = rest.split_at_mut(n);
-        let (second, units) = rest.split_at_mut(n);
-        loss.slopes(&residual[..n], first, second);
-        let (slopes, curvatures) = units.split_at(m * n);
-        [first, second, slopes, curvatures]
+        BatchUnits { residuals, labels, slopes, curvatures }
     }
 }
 
@@ -104,13 +92,14 @@ impl LocalRule for TwoLayerRule {
     }
 
     fn loss(&self, sample: &Sample) -> f64 {
-        self.loss.value(self.residual(sample))
+        let label = self.link.label(&sample.fields[self.trained()..], sample.noise);
+        self.loss.value(self.output(sample), label)
     }
 
-    /// φ_j = (a_j/m) ρ′(f − y) σ′(h_j + b_j).
+    /// φ_j = (a_j/m) ℓ′ σ′(h_j + b_j), ℓ′ = ∂ℓ/∂f.
     fn kick(&self, sample: &Sample, out: &mut Kick) {
         let units = self.units(sample);
-        let slope = self.loss.slope(units.residual);
+        let slope = self.loss.slope(units.output, units.label);
         for (j, out) in out.rows.iter_mut().enumerate() {
             *out = self.weights[j] * slope * units.slopes[j];
         }
@@ -118,8 +107,9 @@ impl LocalRule for TwoLayerRule {
 
     fn kick_batch(&self, batch: &Batch, rows: &mut [f64], _scalars: &mut [f64]) {
         let n = batch.size;
-        let mut units = self.batch_units(batch);
-        let [first, _, slopes, _] = units.derivatives(self.loss);
+        let BatchUnits { residuals, labels, slopes, .. } = self.batch_units(batch);
+        let (mut first, mut second) = (vec![0.0; n], vec![0.0; n]);
+        self.loss.slopes(&residuals, &labels, &mut first, &mut second);
         for ((out, slope), a) in rows.chunks_exact_mut(n).zip(slopes.chunks_exact(n)).zip(&self.weights) {
             for i in 0..n {
                 out[i] = a * first[i] * slope[i];
@@ -128,16 +118,17 @@ impl LocalRule for TwoLayerRule {
     }
 
     fn loss_batch(&self, batch: &Batch, out: &mut [f64]) {
-        let mut units = self.batch_units(batch);
-        self.loss.values(units.residuals());
-        out.copy_from_slice(units.residuals());
+        let BatchUnits { residuals, labels, .. } = self.batch_units(batch);
+        self.loss.values(&residuals, &labels, out);
     }
 
-    /// ∂φ_i/∂h_j = (a_i a_j/m²) ρ″ σ′_i σ′_j + δ_ij (a_i/m) ρ′ σ″_i,      ∂φ_i/∂z_n = −(a_i/m) ρ″ σ′_i ∂h/∂z_n.
+    /// ∂φ_i/∂h_j = (a_i a_j/m²) ℓ″ σ′_i σ′_j + δ_ij (a_i/m) ℓ′ σ″_i,      ∂φ_i/∂z_n = (a_i/m) ∂²ℓ/∂f∂y σ′_i ∂h/∂z_n.
     fn curvature(&self, sample: &Sample, out: &mut Mat) {
         let m = self.trained();
         let units = self.units(sample);
-        let (first, second) = (self.loss.slope(units.residual), self.loss.curvature(units.residual));
+        let first = self.loss.slope(units.output, units.label);
+        let second = self.loss.curvature(units.output, units.label);
+        let mixed = self.loss.mixed(second);
         let mut gradient = vec![0.0; self.link.directions()];
         self.link.gradient(&sample.fields[m..], sample.noise, &mut gradient);
         for i in 0..m {
@@ -147,15 +138,16 @@ impl LocalRule for TwoLayerRule {
             }
             out[(i, i)] += self.weights[i] * first * units.curvatures[i];
             for (n, g) in gradient.iter().enumerate() {
-                out[(i, m + n)] = -second * own * g;
+                out[(i, m + n)] = mixed * own * g;
             }
         }
     }
 
     fn curvature_batch(&self, batch: &Batch, columns: usize, kicks: &mut [f64], curvature: &mut [f64]) {
         let (m, n) = (self.trained(), batch.size);
-        let mut units = self.batch_units(batch);
-        let [first, second, slopes, curvatures] = units.derivatives(self.loss);
+        let BatchUnits { residuals, labels, slopes, curvatures } = self.batch_units(batch);
+        let (mut first, mut second) = (vec![0.0; n], vec![0.0; n]);
+        self.loss.slopes(&residuals, &labels, &mut first, &mut second);
         for i in 0..m {
             let (a, slope) = (self.weights[i], &slopes[i * n..(i + 1) * n]);
             let kick = &mut kicks[i * n..(i + 1) * n];
@@ -185,13 +177,19 @@ impl LocalRule for TwoLayerRule {
                 }
                 self.link.gradient(&z, batch.noise[l], &mut gradient);
                 for i in 0..m {
-                    let own = -self.weights[i] * second[l] * slopes[i * n + l];
+                    let own = self.weights[i] * self.loss.mixed(second[l]) * slopes[i * n + l];
                     for d in 0..columns - m {
                         curvature[(i * columns + m + d) * n + l] = own * gradient[d];
                     }
                 }
             }
         }
+    }
+
+    fn warning(&self, problem: &Problem) -> Option<String> {
+        (self.link.names_noise() && problem.training.label_noise == 0.0).then(|| {
+            "the link names the noise e, but training.label-noise is 0, so that e is 0; 1 makes it a standard normal".into()
+        })
     }
 
     fn jumps(&self) -> Jumps {
@@ -202,14 +200,14 @@ impl LocalRule for TwoLayerRule {
         Some(self.link.label(frozen, noise))
     }
 
-    /// One unit: ∂φ/∂h. More: G_j = a_j ρ′ σ″_j, the block of m Hess that survives when m is large, with the sign of a_j.
+    /// One unit: ∂φ/∂h. More: G_j = a_j ℓ′ σ″_j, the block of m Hess that survives when m is large, with the sign of a_j.
     fn row_weight(&self, sample: &Sample, row: usize) -> f64 {
         let m = self.trained();
         let units = self.units(sample);
-        let bent = self.weights[row] * self.loss.slope(units.residual) * units.curvatures[row];
+        let bent = self.weights[row] * self.loss.slope(units.output, units.label) * units.curvatures[row];
         if m == 1 {
             let own = self.weights[0] * units.slopes[0];
-            return self.loss.curvature(units.residual) * own * own + bent;
+            return self.loss.curvature(units.output, units.label) * own * own + bent;
         }
         m as f64 * bent
     }

@@ -82,6 +82,10 @@ impl LocalRule for QuadraticRule {
         }
     }
 
+    fn label(&self, frozen: &[f64], noise: f64) -> Option<f64> {
+        Some(frozen.iter().map(|u| u * u).sum::<f64>() / self.teachers as f64 + noise)
+    }
+
     /// With Σ the covariance of all fields and D = diag(−1/p, …; 1/p*, …), e = hᵀ D h + noise:
     ///
     ///   A_ik = −(4/p) [tr(DΣ) δ_ik + 2 Σ_ik D_k],

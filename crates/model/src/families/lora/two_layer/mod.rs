@@ -14,7 +14,7 @@ use super::batch::{Sliced, TOGETHER, add_scaled, dot};
 use crate::families::{Family, ModelError, Reference, Refusal};
 use crate::problem::Problem;
 use crate::quantity::Quantity;
-use crate::rule::{Averages, Batch, Kick, Law, LocalRule, Needed, Sample, Shape};
+use crate::rule::{Averages, Batch, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape};
 use averages::Route;
 use didact_math::activation::{self, Activation};
 use schemars::JsonSchema;
@@ -193,6 +193,10 @@ impl TwoLayerRule {
 impl LocalRule for TwoLayerRule {
     fn shape(&self) -> Shape {
         Shape { trained: self.rank, frozen: self.mu.len(), scalars: self.rank * self.mu.len() }
+    }
+
+    fn jumps(&self) -> Jumps {
+        Jumps { trained: !self.student.kinks().is_empty(), frozen: false }
     }
 
     fn loss(&self, sample: &Sample) -> f64 {
