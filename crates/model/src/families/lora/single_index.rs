@@ -176,23 +176,19 @@ impl Family for LoraSingleIndex {
         super::quantities::QUANTITIES
     }
 
-    /// Kinked pairs come with a stray direction: quadrature of few fields over a kink misjudges its own error. Squares of
-    /// He_3 are left to tests of their own: a hundred thousand samples do not find their tails.
     fn examples() -> Vec<Self> {
-        let mut all: Vec<Self> = ["erf(z)", "He3", "sigmoid", "x*sigmoid(x)"]
+        let mut all: Vec<Self> = ["erf(z)", "He3", "sigmoid", "x*sigmoid(x)", "relu"]
             .map(|activation| Self::matched(0.4, activation))
             .into();
         let stray = Some(Misalignment::Weight(0.6));
-        all.push(Self { labels: "squared".into(), ..Self::matched(0.3, "erf(z)") });
+        let squared = |activation| Self { labels: "squared".into(), ..Self::matched(0.3, activation) };
+        all.extend(["erf(z)", "He3", "relu"].map(squared));
         all.push(Self { misalignment: stray, ..Self::matched(0.4, "erf(z/sqrt2)") });
         all.push(Self { loss: Loss::Correlation, ..Self::matched(0.5, "erf(z)") });
         all.push(Self { labels: "tanh(y)".into(), ..Self::matched(0.5, "linear") });
         all.push(Self { misalignment: stray, loss: Loss::One, ..Self::matched(0.3, "relu") });
-        all.push(Self {
-            teacher_activation: Some("relu".into()),
-            misalignment: stray,
-            ..Self::matched(0.5, "erf(z)")
-        });
+        all.push(Self { teacher_activation: Some("relu".into()), ..Self::matched(0.5, "erf(z)") });
+        all.push(Self { teacher_activation: Some("He3".into()), ..Self::matched(0.5, "relu") });
         all
     }
 }
