@@ -1,12 +1,14 @@
 //! From a description to a problem, a record and an engine.
 
 use crate::description::{
-    DataSpec, Description, MethodSpec, NamedTeachers, RowsSpec, RunSpec, StartSpec, TeachersSpec,
+    DataSpec, Description, MethodSpec, NamedTeachers, RestartSpec, RowsSpec, RunSpec, ScalarsLaw,
+    ScalarsSpec, StartSpec, TeachersSpec,
 };
 use crate::source::{Diagnostic, Source, nearest};
 use crate::spectra;
 use didact_math::linalg::Mat;
 use didact_math::ode::{Method, Options, Saving};
+use didact_model::composed_start::{Restart, ScalarLaw, WithScalars};
 use didact_model::observable;
 use didact_model::problem::ProblemError;
 use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw, Start};
@@ -203,7 +205,22 @@ fn start(
             return Ok(own);
         }
     }
-    let scalars = scalars.clone().unwrap_or_else(|| model.starting_scalars());
+    let law = match scalars {
+        Some(given) => Some(scalar_law(given, "start.scalars", source)?),
+        None => model.scalar_law().filter(|_| description.data.dimension.is_some()),
+    };
+    let scalars = match &law {
+        Some(ScalarLaw::Given(list)) => list.clone(),
+        _ => model.starting_scalars(),
+    };
+    let with_scalars = |rows: Arc<dyn Start>| -> Arc<dyn Start> {
+        match law {
+            Some(scalars @ (ScalarLaw::Fixed { .. } | ScalarLaw::Gaussian { .. })) => {
+                Arc::new(WithScalars { rows, scalars })
+            }
+            _ => rows,
+        }
+    };
     let gram = match teachers {
         TeachersSpec::Named(NamedTeachers::Orthonormal) => Some(Mat::identity(shape.frozen)),
         TeachersSpec::Named(NamedTeachers::Sampled) => None,
@@ -239,7 +256,7 @@ fn start(
             };
             let overlaps = Overlaps::spread(shape, spectrum, (&q, &r, &t), scalars)
                 .map_err(|e| Diagnostic::new(e).at_key(source, "start.q"))?;
-            Ok(Arc::new(Given(overlaps)))
+            Ok(with_scalars(Arc::new(Given(overlaps))))
         }
         (Some(_), _, None) => {
             Err(Diagnostic::new("given overlaps `q` need given teachers, not `sampled` ones")
@@ -247,23 +264,61 @@ fn start(
         }
         (None, Some(_), _) => Err(Diagnostic::new("`r` is given without `q`").at_key(source, "start.r")),
         (None, None, gram) => {
-            let trained = match *students {
-                RowsSpec::Gaussian { deviation } => RowLaw::Gaussian { deviation },
-                RowsSpec::Sphere { radius } => RowLaw::Sphere { radius },
-                RowsSpec::Orthogonal { radius } => RowLaw::Orthogonal { radius },
-            };
-            let length = match trained {
-                RowLaw::Gaussian { deviation } => deviation,
-                RowLaw::Sphere { radius } | RowLaw::Orthogonal { radius } => radius,
-            };
-            if !(length.is_finite() && length >= 0.0) {
-                let message = format!("rows of length {length}; it must be finite and not negative");
-                return Err(Diagnostic::new(message).at_key(source, "start.students"));
-            }
+            let trained = row_law(students, "start.students", source)?;
             let frozen = gram.map_or(FrozenRows::Sampled, FrozenRows::Gram);
-            Ok(Arc::new(RandomRows { trained, frozen, scalars }))
+            Ok(with_scalars(Arc::new(RandomRows { trained, frozen, scalars })))
         }
     }
+}
+
+/// The law of random rows, of a length that makes sense.
+fn row_law(rows: &RowsSpec, key: &str, source: &Source) -> Result<RowLaw, Diagnostic> {
+    let (law, length) = match *rows {
+        RowsSpec::Gaussian { deviation } => (RowLaw::Gaussian { deviation }, deviation),
+        RowsSpec::Sphere { radius } => (RowLaw::Sphere { radius }, radius),
+        RowsSpec::Orthogonal { radius } => (RowLaw::Orthogonal { radius }, radius),
+    };
+    if !(length.is_finite() && length >= 0.0) {
+        let message = format!("rows of length {length}; it must be finite and not negative");
+        return Err(Diagnostic::new(message).at_key(source, key));
+    }
+    Ok(law)
+}
+
+/// The law of trained scalars, of finite numbers.
+fn scalar_law(scalars: &ScalarsSpec, key: &str, source: &Source) -> Result<ScalarLaw, Diagnostic> {
+    let refused = |message: String| Err(Diagnostic::new(message).at_key(source, key));
+    match scalars {
+        ScalarsSpec::Given(list) => match list.iter().find(|a| !a.is_finite()) {
+            Some(bad) => refused(format!("`scalars` holds {bad}, which is not a finite number")),
+            None => Ok(ScalarLaw::Given(list.clone())),
+        },
+        ScalarsSpec::Law(ScalarsLaw::Fixed { size }) if size.is_finite() => {
+            Ok(ScalarLaw::Fixed { size: *size })
+        }
+        ScalarsSpec::Law(ScalarsLaw::Gaussian { deviation })
+            if deviation.is_finite() && *deviation >= 0.0 =>
+        {
+            Ok(ScalarLaw::Gaussian { deviation: *deviation })
+        }
+        ScalarsSpec::Law(ScalarsLaw::Fixed { size: bad } | ScalarsLaw::Gaussian { deviation: bad }) => {
+            refused(format!("scalars of size {bad}; it must be finite, and a deviation not negative"))
+        }
+    }
+}
+
+/// What a schedule begins anew after a stage.
+pub fn restart(spec: &RestartSpec, key: &str, source: &Source) -> Result<Restart, Diagnostic> {
+    let RestartSpec { scalars, students } = spec;
+    if scalars.is_none() && students.is_none() {
+        let message = "a `restart` that restarts nothing";
+        let hint = "give `scalars` (a list, or a law), `students` (a law), or both";
+        return Err(Diagnostic::new(message).hint(hint).at_key(source, key));
+    }
+    Ok(Restart {
+        scalars: scalars.as_ref().map(|s| scalar_law(s, &format!("{key}.scalars"), source)).transpose()?,
+        rows: students.as_ref().map(|s| row_law(s, &format!("{key}.students"), source)).transpose()?,
+    })
 }
 
 /// What the problem's run writes down.

@@ -1,7 +1,7 @@
 //! What an experiment would do: every point, every run, checked before anything is written.
 
 use crate::build;
-use crate::description::{Description, MeasureKind, Overrides, RunSpec};
+use crate::description::{Description, MeasureKind, Overrides, PanelSpec, RunSpec};
 use crate::overrides;
 use crate::points::{self, Point};
 use crate::quantities;
@@ -203,7 +203,7 @@ fn check_references(d: &Description, jobs: &[Job], source: &Source) -> Result<()
             MeasureKind::LogLaw { .. } | MeasureKind::PowerLaw { .. } | MeasureKind::Formula { .. } => {}
         }
     }
-    for series in d.figure.iter().flat_map(|f| &f.panel).flat_map(|p| &p.series) {
+    for series in d.figure.iter().flat_map(|f| &f.panel).flat_map(PanelSpec::all_series) {
         if let Some(of) = &series.run {
             column(of, series.y.as_deref().unwrap_or("loss"), "figure")?;
         }

@@ -6,9 +6,13 @@ use crate::build;
 use crate::description::{Description, Stage};
 use crate::overrides;
 use crate::source::{Diagnostic, Source};
-use didact_model::start::{Continued, Setting, StartError};
+use didact_math::linalg::Mat;
+use didact_model::composed_start::{Restart, Restarted};
+use didact_model::start::{Continued, Setting, Start, StartError};
 use didact_model::trajectory::Replica;
-use didact_model::{Engine, EngineError, Event, Monitor, Outcome, Problem, Record, Trajectory, observable};
+use didact_model::{
+    Engine, EngineError, Event, Monitor, Outcome, Overlaps, Problem, Record, Trajectory, observable,
+};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -22,6 +26,18 @@ struct Planned {
     until: f64,
     /// Or at this event.
     event: Option<Event>,
+    /// What begins anew after it.
+    restart: Option<Restart>,
+}
+
+impl Planned {
+    /// Where the stage after this one, the `index`-th, begins; rows are those of engines that hand them over.
+    fn next_start(&self, before: Overlaps, weights: Option<Arc<Mat>>, index: usize) -> Arc<dyn Start> {
+        match &self.restart {
+            None => Arc::new(Continued { overlaps: before, weights }),
+            Some(restart) => Arc::new(Restarted { before, restart: restart.clone(), stage: index as u64 }),
+        }
+    }
 }
 
 /// A run with its stages, checked.
@@ -45,19 +61,23 @@ impl Plan {
         let last = build::problem(&plain, source)?;
         let record = build::record(&plain, &last, source)?;
         let mut stages = Vec::new();
-        for stage in &schedule {
-            let changed = overrides::with(&plain, &stage.set, source, "training.stage")?;
+        for (index, stage) in schedule.iter().enumerate() {
+            let key = |part: &str| format!("training.stage.{index}.{part}");
+            let changed = overrides::with(&plain, &stage.set, source, &key("set"))?;
             let problem = build::problem(&changed, source)?;
-            let event = end_event(stage, &problem, source)?;
+            let event = end_event(stage, &problem, &key("until"), source)?;
             let until = stage.until.time.unwrap_or(f64::INFINITY).min(record.end());
-            stages.push(Planned { problem, until, event });
+            let restart =
+                stage.restart.as_ref().map(|r| build::restart(r, &key("restart"), source)).transpose()?;
+            stages.push(Planned { problem, until, event, restart });
         }
-        stages.push(Planned { problem: last, until: record.end(), event: None });
+        stages.push(Planned { problem: last, until: record.end(), event: None, restart: None });
         for stage in &stages {
             engine.admits(&stage.problem, &record).map_err(|e| refused(&e, source))?;
         }
         check_training_set(&stages, engine.as_ref(), source)?;
         try_start(&stages[0].problem, record.seed, engine.takes_infinite_dimension(), source)?;
+        try_handing_over(&stages, record.seed, source)?;
         if !engine.takes_infinite_dimension() {
             let problem = &stages[0].problem;
             problem.finite_dimension(engine.name()).map_err(|e| Diagnostic::new(e).at_key(source, "data"))?;
@@ -114,8 +134,8 @@ impl Plan {
         for (index, stage) in self.stages.iter().enumerate() {
             let (mut problem, begin) = (stage.problem.clone(), whole.as_ref().map_or(0.0, |w| w.last_time));
             if let Some(before) = &whole {
-                let (overlaps, weights) = (before.last.clone(), before.weights.clone());
-                problem.start = Arc::new(Continued { overlaps, weights });
+                let ended = &self.stages[index - 1];
+                problem.start = ended.next_start(before.last.clone(), before.weights.clone(), index);
             }
             let done = whole.as_ref().map_or(0, |w| w.rows.len());
             let mut record = self.stage_record(stage, begin, done, number);
@@ -191,6 +211,29 @@ fn try_start(problem: &Problem, seed: u64, limit: bool, source: &Source) -> Resu
     })
 }
 
+/// Whether every stage can begin where the one before it ends.
+fn try_handing_over(stages: &[Planned], seed: u64, source: &Source) -> Result<(), Diagnostic> {
+    for (index, pair) in stages.windows(2).enumerate() {
+        let (before, after) = (&pair[0], &pair[1]);
+        let key = |part: &str| format!("training.stage.{index}.{part}");
+        let setting = setting(&before.problem, seed);
+        if setting.shape != after.problem.rule.shape() {
+            let message = format!(
+                "stage {} trains a model of other rows or scalars than what follows it, which goes on from its overlaps",
+                index + 1
+            );
+            let hint = "a stage may change any key that leaves the numbers of students, teachers and scalars";
+            return Err(Diagnostic::new(message).hint(hint).at_key(source, &key("set")));
+        }
+        if before.restart.is_some() {
+            let state = before.problem.start.draw(&setting);
+            let next = state.and_then(|state| before.next_start(state, None, index + 1).draw(&setting));
+            next.map_err(|error| Diagnostic::new(error).at_key(source, &key("restart")))?;
+        }
+    }
+    Ok(())
+}
+
 fn setting(problem: &Problem, seed: u64) -> Setting<'_> {
     let Problem { rule, spectrum, dimension, .. } = problem;
     Setting { shape: rule.shape(), spectrum, dimension: *dimension, seed, replica: 0 }
@@ -229,6 +272,15 @@ fn check_training_set(stages: &[Planned], engine: &dyn Engine, source: &Source) 
         let message = format!("`{}` remembers every step of a training set: it has no stages", engine.name());
         return refuse(message, "use engine `full-batch`, or a run without stages");
     }
+    if let Some(index) = stages.iter().position(|s| s.restart.is_some()) {
+        // Rows drawn anew would need the teacher behind the labels.
+        let message =
+            "a stage on a training set goes on from the rows of the one before it: it cannot begin anew";
+        let key = format!("training.stage.{index}.restart");
+        return Err(Diagnostic::new(message)
+            .hint("leave out `restart`, or train on fresh samples")
+            .at_key(source, &key));
+    }
     let data = |p: &Problem| (p.dimension, p.sample_count(), p.spectrum.clone(), p.rule.shape());
     if stages.iter().any(|s| data(&s.problem) != data(first)) {
         let message = "the stages differ in their training set, or in the rows of the model".into();
@@ -240,17 +292,22 @@ fn check_training_set(stages: &[Planned], engine: &dyn Engine, source: &Source) 
     Ok(())
 }
 
-fn end_event(stage: &Stage, problem: &Problem, source: &Source) -> Result<Option<Event>, Diagnostic> {
+fn end_event(
+    stage: &Stage,
+    problem: &Problem,
+    key: &str,
+    source: &Source,
+) -> Result<Option<Event>, Diagnostic> {
     let until = &stage.until;
     let incomplete = || {
         Diagnostic::new("a stage ends at a `time`, or when an `observable` `rises` or `falls` (crossing) through a `level`")
-            .at_key(source, "training.stage")
+            .at_key(source, key)
     };
     match (&until.observable, until.crossing, until.level) {
         (None, None, None) if until.time.is_some() => Ok(None),
         (Some(name), Some(crossing), Some(level)) => {
-            let found = observable::parse(name, problem)
-                .map_err(|e| Diagnostic::new(e).at_key(source, "training.stage"))?;
+            let found =
+                observable::parse(name, problem).map_err(|e| Diagnostic::new(e).at_key(source, key))?;
             let [observable] = found.as_slice() else { return Err(incomplete()) };
             let observable = observable.clone();
             Ok(Some(Event { name: END_OF_STAGE.into(), observable, level, crossing, stops: true }))

@@ -187,7 +187,8 @@ impl Source {
         let document = toml::de::DeTable::parse(&self.text).ok()?;
         let mut found = None;
         let mut table = Some(document.get_ref());
-        for part in path.split('.') {
+        let mut parts = path.split('.').peekable();
+        while let Some(part) = parts.next() {
             let Some((key, value)) = table?.iter().find(|(k, _)| k.get_ref() == part) else { return found };
             found = Some(if value.get_ref().is_table() || value.get_ref().is_array() {
                 key.span()
@@ -196,7 +197,10 @@ impl Source {
             });
             table = value.get_ref().as_table();
             if let Some(list) = value.get_ref().as_array() {
-                table = list.iter().next().and_then(|v| v.get_ref().as_table());
+                // The entry that the path names, or the first.
+                let index =
+                    parts.next_if(|p| p.parse::<usize>().is_ok()).map_or(0, |p| p.parse().unwrap_or(0));
+                table = list.iter().nth(index).and_then(|v| v.get_ref().as_table());
             }
             if table.is_none() {
                 return found;

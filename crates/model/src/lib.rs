@@ -6,6 +6,7 @@
 
 pub mod averages;
 pub mod clock;
+pub mod composed_start;
 pub mod constraint;
 pub mod engine;
 pub mod families;

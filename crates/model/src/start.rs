@@ -158,6 +158,8 @@ pub enum RowLaw {
 pub enum FrozenRows {
     /// Exactly these overlaps, spread over the eigenspaces as their dimensions are: T_b = w_b T.
     Gram(Mat),
+    /// Exactly these overlaps, one matrix per eigenspace.
+    Blocks(Vec<Mat>),
     /// Components N(0, 1/d), drawn anew for every replica.
     Sampled,
 }
@@ -174,16 +176,18 @@ pub struct RandomRows {
 }
 
 /// The lane of the random numbers that starts use; chains use the lanes below.
-const START_LANE: u16 = u16::MAX;
+pub(crate) const START_LANE: u16 = u16::MAX;
 
-impl Start for RandomRows {
-    fn draw(&self, setting: &Setting) -> Result<Overlaps, StartError> {
+impl RandomRows {
+    /// The rows of one replica. `beginning` tells the draws of one replica apart: 0 for its start.
+    pub(crate) fn draw_at(&self, setting: &Setting, beginning: u64) -> Result<Overlaps, StartError> {
         let Setting { shape, spectrum, .. } = *setting;
         let dimension = setting.dimension.ok_or(StartError::Dimension)?;
         if self.scalars.len() != shape.scalars {
             return Err(StartError::Scalars { given: self.scalars.len(), expected: shape.scalars });
         }
-        let address = Address { seed: setting.seed, replica: setting.replica, step: 0, lane: START_LANE };
+        let address =
+            Address { seed: setting.seed, replica: setting.replica, step: beginning, lane: START_LANE };
         let mut stream = Stream::at(address);
         let unit = (dimension as f64).sqrt().recip();
         let sizes = spectrum.multiplicities(dimension)?;
@@ -191,6 +195,7 @@ impl Start for RandomRows {
         for (block, (&size, &weight)) in sizes.iter().zip(spectrum.weights()).enumerate() {
             let frozen = match &self.frozen {
                 FrozenRows::Gram(t) => Some(teacher_factor(t, shape, weight)?),
+                FrozenRows::Blocks(blocks) => Some(teacher_factor(&blocks[block], shape, 1.0)?),
                 FrozenRows::Sampled => None,
             };
             if frozen.is_some() && size < shape.frozen as u64 {
@@ -201,6 +206,12 @@ impl Start for RandomRows {
         shape_rows(self.trained, shape, &mut factors);
         let blocks = factors.iter().map(Mat::gram).collect();
         Ok(Overlaps::from_engine(shape, blocks, self.scalars.clone()))
+    }
+}
+
+impl Start for RandomRows {
+    fn draw(&self, setting: &Setting) -> Result<Overlaps, StartError> {
+        self.draw_at(setting, 0)
     }
 
     fn is_random(&self) -> bool {
@@ -220,6 +231,11 @@ impl Start for RandomRows {
             FrozenRows::Gram(t) => {
                 teacher_factor(t, shape, 1.0)?;
                 t.clone()
+            }
+            FrozenRows::Blocks(blocks) => {
+                let mut sum = Mat::zeros(shape.frozen, shape.frozen);
+                blocks.iter().for_each(|block| sum.add_scaled(1.0, block));
+                sum
             }
             FrozenRows::Sampled => Mat::identity(shape.frozen),
         };

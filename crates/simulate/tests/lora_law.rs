@@ -5,6 +5,7 @@ use didact_math::linalg::Mat;
 use didact_math::random::statistics::{Moments, two_sample};
 use didact_model::constraint::{Constraint, Retraction};
 use didact_model::families::Family;
+use didact_model::families::lora::flow::Flow;
 use didact_model::families::lora::landscape::State;
 use didact_model::families::lora::{LoraSingleIndex, LoraTwoLayer, Misalignment};
 use didact_model::problem::StepScaling;
@@ -45,7 +46,7 @@ fn single(spec: &LoraSingleIndex, d: u64, how: (usize, f64, Retraction)) -> Prob
     problem(spec.rule().unwrap(), d, how, (&one, &m, &one), vec![0.15])
 }
 
-/// |z| < 4 for means and variances, and the same in terms of the Kolmogorov-Smirnov p-value.
+/// |z| < 4 for means and variances (of a product: for the covariance), and the same in terms of the Kolmogorov-Smirnov p-value.
 fn assert_same_law(problem: &Problem, steps: f64, names: &[&str], what: &str) {
     let observables = names.iter().flat_map(|n| observable::parse(n, problem).unwrap()).collect();
     let mut record = Record::new(vec![steps], observables);
@@ -82,7 +83,12 @@ fn reduced_and_direct_agree_in_law_from_two_dimensions_on() {
         ("He3", "plain", 30, (20, 0.004, Tangent)),
     ] {
         let spec = LoraSingleIndex { labels: labels.into(), ..LoraSingleIndex::matched(0.3, name) };
-        assert_same_law(&single(&spec, d, how), 30.0, &["u", "m"], &format!("{name} {labels}, d = {d}"));
+        assert_same_law(
+            &single(&spec, d, how),
+            30.0,
+            &["u", "m", "u*m"],
+            &format!("{name} {labels}, d = {d}"),
+        );
     }
 }
 
@@ -104,6 +110,29 @@ fn misaligned_and_two_layer_chains_agree_in_law() {
     let scalars = vec![0.2, -0.1, 0.1, 0.3, -0.2, 0.1];
     let two = problem(rule, 12, (30, 0.1, Retraction::Euclidean), (&q, &r, &Mat::identity(3)), scalars);
     assert_same_law(&two, 20.0, &["R[0,0]", "R[1,2]", "Q[0,1]", "scalar[0]", "scalar[3]"], "two-layer");
+}
+
+#[test]
+fn runs_approach_the_flow_in_proportion_to_the_step() {
+    // At fixed time the mean of runs is off by a multiple of η (step and gradient noise both), the flow being its limit.
+    let spec = LoraSingleIndex::matched(0.5, "linear");
+    let landscape = spec.landscape().unwrap();
+    let flow = Flow { landscape: &landscape, delta: 1.0 };
+    let limit = flow.states(State::aligned(0.15, 0.2), &[5.0]).unwrap()[0];
+    let errors = [0.4, 0.2, 0.1].map(|rate| {
+        let problem = single(&spec, 200, (20_000, rate, Retraction::Euclidean));
+        let mut record = Record::new(vec![5.0 / rate], observable::parse("m", &problem).unwrap());
+        (record.replicas, record.seed) = (16, 6);
+        let run = Reduced.run(&problem, &record, &Unwatched).unwrap();
+        let mean = &run.mean("m").unwrap()[0];
+        (mean.value - limit.overlap, mean.error)
+    });
+    for pair in errors.windows(2) {
+        let [(coarse, _), (fine, error)] = pair else { panic!("windows of two") };
+        // Half the step, half the error, up to its next order (an eighth of it) and sampling.
+        assert!((fine - 0.5 * coarse).abs() < 4.0 * error + 0.15 * coarse.abs(), "{errors:?}");
+        assert!(coarse.abs() > 10.0 * error, "nothing to see: {errors:?}");
+    }
 }
 
 #[test]

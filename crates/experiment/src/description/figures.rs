@@ -1,7 +1,7 @@
 //! Figures as text: which columns of which runs, drawn how.
 
 use super::Overrides;
-use didact_figure::{Annotation, Axis, Inset, Legend, Width};
+use didact_figure::{Annotation, Axis, Legend, Width};
 use didact_figure::{Colour, Layer, Marker, Stroke};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,12 +51,30 @@ pub struct PanelSpec {
     /// Guides, slopes and anything else that is not data of this experiment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<Layer>,
-    /// Small panels inside this one, drawn from data of their own.
+    /// Small panels inside this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub insets: Vec<Inset>,
+    pub inset: Vec<InsetSpec>,
     /// Words in the panel.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub annotations: Vec<Annotation>,
+}
+
+/// A panel inside a panel. Insets of insets are refused.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct InsetSpec {
+    /// The small panel; its letter and legend are not drawn.
+    pub panel: PanelSpec,
+    /// Left, bottom, width and height of the frame as fractions of the outer frame; the emptiest place unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<[f64; 4]>,
+}
+
+impl PanelSpec {
+    /// The series of the panel and of its insets.
+    pub fn all_series(&self) -> Vec<&Series> {
+        self.series.iter().chain(self.inset.iter().flat_map(|inset| inset.panel.all_series())).collect()
+    }
 }
 
 /// A curve, points or a band from the results.

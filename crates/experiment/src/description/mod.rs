@@ -6,10 +6,11 @@ mod figures;
 mod measures;
 mod training;
 
-pub use figures::{FigureSpec, PanelSpec, Series, SeriesStyle};
+pub use figures::{FigureSpec, InsetSpec, PanelSpec, Series, SeriesStyle};
 pub use measures::{Check, Claim, Erratum, Extremum, Measure, MeasureKind};
 pub use training::{
-    NamedTeachers, RowsSpec, SpectrumSpec, Stage, StartSpec, TeachersSpec, TrainingSpec, Until,
+    NamedTeachers, RestartSpec, RowsSpec, ScalarsLaw, ScalarsSpec, SpectrumSpec, Stage, StartSpec,
+    TeachersSpec, TrainingSpec, Until,
 };
 
 use didact_model::Clock;

@@ -55,6 +55,47 @@ pub struct Stage {
     /// Keys with other values while it lasts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set: Overrides,
+    /// What begins anew when it has ended; all else goes on from where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart: Option<RestartSpec>,
+}
+
+/// What begins anew between two stages.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RestartSpec {
+    /// The trained scalars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scalars: Option<ScalarsSpec>,
+    /// The trained rows, drawn anew from this law.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub students: Option<RowsSpec>,
+}
+
+/// Values of trained scalars.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ScalarsSpec {
+    /// One number each.
+    Given(Vec<f64>),
+    /// A law for all of them, of order d^{−1/2}.
+    Law(ScalarsLaw),
+}
+
+/// The law of trained scalars.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "law", deny_unknown_fields, rename_all = "kebab-case")]
+pub enum ScalarsLaw {
+    /// All are size/√d.
+    Fixed {
+        /// In units of d^{−1/2}.
+        size: f64,
+    },
+    /// N(0, deviation²/d), drawn anew for every replica.
+    Gaussian {
+        /// In units of d^{−1/2}.
+        deviation: f64,
+    },
 }
 
 /// The end of a stage: a time, an event, or whichever comes first.
@@ -133,9 +174,9 @@ pub struct StartSpec {
     /// Overlaps of trained with frozen rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r: Option<Vec<Vec<f64>>>,
-    /// Trained scalars; those of the model unless given.
+    /// Trained scalars: numbers or a law; those of the model unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scalars: Option<Vec<f64>>,
+    pub scalars: Option<ScalarsSpec>,
 }
 
 /// The law of random rows.

@@ -2,12 +2,12 @@
 
 mod scans;
 
-use crate::description::{FigureSpec, PanelSpec, Series, SeriesStyle};
+use crate::description::{FigureSpec, InsetSpec, PanelSpec, Series, SeriesStyle};
 use crate::measure::Measured;
 use crate::points::Point;
 use crate::results::Results;
 use didact_figure::{Band, Histogram, Layer, Line, Markers};
-use didact_figure::{Figure, Panel};
+use didact_figure::{Figure, Inset, Panel};
 
 /// Everything a figure may draw.
 pub struct Drawable<'a> {
@@ -38,12 +38,13 @@ impl Drawable<'_> {
             layers.extend(self.series(series)?);
         }
         layers.extend(spec.layers.iter().cloned());
+        let inset = |inset: &InsetSpec| Ok(Inset { panel: self.panel(&inset.panel)?, place: inset.place });
         Ok(Panel {
             title: spec.title.clone(),
             x: spec.x.clone(),
             y: spec.y.clone(),
             layers,
-            insets: spec.insets.clone(),
+            insets: spec.inset.iter().map(inset).collect::<Result<_, String>>()?,
             annotations: spec.annotations.clone(),
             ..Panel::default()
         })

@@ -9,6 +9,7 @@ pub mod low_rank;
 pub mod multi_index;
 pub mod quadratic;
 
+use crate::composed_start::ScalarLaw;
 use crate::problem::Problem;
 use crate::quantity::Quantity;
 use crate::rule::LocalRule;
@@ -115,6 +116,11 @@ pub trait Family {
     /// Values of the trained scalars before training.
     fn starting_scalars(&self) -> Vec<f64>;
 
+    /// The law of the scalars of a description that gives none, in a finite dimension; `None`: [`Self::starting_scalars`].
+    fn scalar_law(&self) -> Option<ScalarLaw> {
+        None
+    }
+
     /// Where learning starts when a description has no `[start]`; `None`: the default of descriptions.
     fn start(&self) -> Result<Option<Arc<dyn Start>>, ModelError> {
         Ok(None)
@@ -163,6 +169,10 @@ macro_rules! families {
             /// Values of the trained scalars before training.
             pub fn starting_scalars(&self) -> Vec<f64> {
                 match self { $(Self::$variant(spec) => spec.starting_scalars(),)+ }
+            }
+            /// The law of the scalars of a description that gives none, in a finite dimension, if it is not those.
+            pub fn scalar_law(&self) -> Option<ScalarLaw> {
+                match self { $(Self::$variant(spec) => spec.scalar_law(),)+ }
             }
             /// The family's own start, if it has one.
             pub fn start(&self) -> Result<Option<Arc<dyn Start>>, ModelError> {

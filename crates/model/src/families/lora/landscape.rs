@@ -299,6 +299,23 @@ mod tests {
     }
 
     proptest! {
+        /// ξ → −ξ with b → −b leaves W, hence the loss: (b, ν, q) → (−b, −ν, −q).
+        #[test]
+        fn the_sign_of_the_stray_direction_is_a_symmetry(
+            mu in 0.05..0.95f64, b in 0.0..1.0f64, nu in -0.9..0.9f64, u in -1.0..1.0f64,
+            m in -0.7..0.7f64, q in -0.7..0.7f64,
+        ) {
+            let l = |sign: f64| {
+                let aligned = landscape("erf(z)", "plain", "erf(z)", Loss::Half, mu);
+                Landscape { misalignment: sign * b, nu: sign * nu, ..aligned }
+            };
+            let state = |sign: f64| State { amplitude: u, overlap: m, stray: sign * q };
+            prop_assert!((l(1.0).loss(state(1.0)) - l(-1.0).loss(state(-1.0))).abs() < 1e-14);
+            let (v, w) = (l(1.0).velocity(state(1.0)), l(-1.0).velocity(state(-1.0)));
+            prop_assert!((v.amplitude - w.amplitude).abs() < 1e-14);
+            prop_assert!((v.overlap - w.overlap).abs() < 1e-14 && (v.stray + w.stray).abs() < 1e-14);
+        }
+
         /// (u, m, q) → (−u, −m, −q) leaves u w, hence the loss, unchanged.
         #[test]
         fn the_sign_of_the_adapter_is_a_symmetry(

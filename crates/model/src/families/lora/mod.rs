@@ -26,6 +26,7 @@ pub use single_index::{LoraSingleIndex, Misalignment, NamedMisalignment};
 pub use two_layer::LoraTwoLayer;
 
 use super::{Reference, Refusal};
+use crate::overlaps::Overlaps;
 use crate::problem::Problem;
 use crate::start::Setting;
 
@@ -35,8 +36,8 @@ const REFERENCE: Reference = Reference {
     locator: "arXiv:2602.02855",
 };
 
-/// An adapter is a unit vector: rows must start with length 1 and be kept there.
-fn needs_unit_rows(problem: &Problem) -> Result<(), Refusal> {
+/// An adapter is a unit vector: rows must start with length 1 and be kept there. The start of the first replica, if it can be drawn.
+fn needs_unit_rows(problem: &Problem) -> Result<Option<Overlaps>, Refusal> {
     if problem.training.constraint.sphere.is_none() {
         return Err(Refusal {
             key: "training.constraint",
@@ -52,7 +53,7 @@ fn needs_unit_rows(problem: &Problem) -> Result<(), Refusal> {
         replica: 0,
     };
     // A start that cannot be drawn is refused where starts are checked.
-    let Ok(start) = problem.start.draw(&setting) else { return Ok(()) };
+    let Ok(start) = problem.start.draw(&setting) else { return Ok(None) };
     let plain = start.moment(&problem.spectrum, 0);
     let rows = 0..setting.shape.rows();
     if let Some(row) = rows.into_iter().find(|&i| (plain[(i, i)] - 1.0).abs() > 1e-6) {
@@ -67,5 +68,5 @@ fn needs_unit_rows(problem: &Problem) -> Result<(), Refusal> {
             hint: "use start.students = { law = \"sphere\", radius = 1 }, or overlaps with ones on the diagonal of q".into(),
         });
     }
-    Ok(())
+    Ok(Some(start))
 }

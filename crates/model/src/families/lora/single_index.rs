@@ -3,12 +3,13 @@
 use super::batch::{self, Sliced, TOGETHER};
 use super::landscape::Landscape;
 use super::population::{FieldLaw, Loss, Population};
+use crate::composed_start::ScalarLaw;
 use crate::families::{Family, ModelError, Reference, Refusal};
 use crate::observable::{Observable, Snapshot};
 use crate::problem::Problem;
 use crate::quantity::Quantity;
 use crate::rule::{Averages, Batch, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape};
-use didact_math::activation::{self, Activation};
+use didact_math::activation::{self, Activation, Form};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -168,31 +169,46 @@ impl Family for LoraSingleIndex {
         vec![0.0]
     }
 
+    /// u = d^{−1/2}, of the order that the search phase starts from.
+    fn scalar_law(&self) -> Option<ScalarLaw> {
+        Some(ScalarLaw::Fixed { size: 1.0 })
+    }
+
     fn admits(&self, problem: &Problem) -> Result<(), Refusal> {
-        super::needs_unit_rows(problem)
+        let Some(start) = super::needs_unit_rows(problem)? else { return Ok(()) };
+        // r = |W|² at the start; a stage that goes on from elsewhere is not asked.
+        let weights = [start.scalars[0], self.mu, self.stray_weight().unwrap_or(0.0)];
+        let plain = start.moment(&problem.spectrum, 0);
+        let n = plain.rows();
+        let r: f64 = (0..n * n).map(|at| weights[at / n] * plain[(at / n, at % n)] * weights[at % n]).sum();
+        let relu = self.activations().is_ok_and(|[_, student]| student.form() == Form::Relu);
+        if relu && r <= 1e-15 {
+            return Err(Refusal {
+                key: "start.scalars",
+                message: "a relu student that starts at W = mu w* + u w = 0 has no gradient".into(),
+                hint: "start from another u, or with |m| below 1".into(),
+            });
+        }
+        Ok(())
     }
 
     fn quantities() -> &'static [Quantity] {
         super::quantities::QUANTITIES
     }
 
-    /// Kinked pairs come with a stray direction: quadrature of few fields over a kink misjudges its own error. Squares of
-    /// He_3 are left to tests of their own: a hundred thousand samples do not find their tails.
     fn examples() -> Vec<Self> {
-        let mut all: Vec<Self> = ["erf(z)", "He3", "sigmoid", "x*sigmoid(x)"]
+        let mut all: Vec<Self> = ["erf(z)", "He3", "sigmoid", "x*sigmoid(x)", "relu"]
             .map(|activation| Self::matched(0.4, activation))
             .into();
         let stray = Some(Misalignment::Weight(0.6));
-        all.push(Self { labels: "squared".into(), ..Self::matched(0.3, "erf(z)") });
+        let squared = |activation| Self { labels: "squared".into(), ..Self::matched(0.3, activation) };
+        all.extend(["erf(z)", "He3", "relu"].map(squared));
         all.push(Self { misalignment: stray, ..Self::matched(0.4, "erf(z/sqrt2)") });
         all.push(Self { loss: Loss::Correlation, ..Self::matched(0.5, "erf(z)") });
         all.push(Self { labels: "tanh(y)".into(), ..Self::matched(0.5, "linear") });
         all.push(Self { misalignment: stray, loss: Loss::One, ..Self::matched(0.3, "relu") });
-        all.push(Self {
-            teacher_activation: Some("relu".into()),
-            misalignment: stray,
-            ..Self::matched(0.5, "erf(z)")
-        });
+        all.push(Self { teacher_activation: Some("relu".into()), ..Self::matched(0.5, "erf(z)") });
+        all.push(Self { teacher_activation: Some("He3".into()), ..Self::matched(0.5, "relu") });
         all
     }
 }

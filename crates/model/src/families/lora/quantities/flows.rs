@@ -153,11 +153,16 @@ fn failed(error: &FlowError) -> QuantityError {
     domain(error.to_string())
 }
 
-fn loss(arguments: &Arguments) -> Result<Answer, QuantityError> {
-    let (l, state) = (landscape(arguments)?, state(arguments, "u", "m")?);
+fn needs_gradient(l: &Landscape, state: State) -> Result<(), QuantityError> {
     if l.population.student.form() == Form::Relu && l.law(state).student == 0.0 {
         return Err(domain("a relu student with W = 0 has no gradient: r must be positive"));
     }
+    Ok(())
+}
+
+fn loss(arguments: &Arguments) -> Result<Answer, QuantityError> {
+    let (l, state) = (landscape(arguments)?, state(arguments, "u", "m")?);
+    needs_gradient(&l, state)?;
     let (value, gradient): (f64, Gradient) = match arguments.text("method") {
         "closed" => (l.loss(state), l.gradient(state)),
         "hermite" => l.by_series(state, arguments.count("terms")),
@@ -183,6 +188,7 @@ fn flow(arguments: &Arguments) -> Result<Answer, QuantityError> {
     if l.is_misaligned() && 1.0 + 2.0 * m * q * nu - m * m - q * q - nu * nu < -1e-12 {
         return Err(domain(format!("no unit vectors have m = {m}, q = {q}, nu = {nu}")));
     }
+    needs_gradient(&l, start)?;
     let times = arguments.numbers("times");
     let states =
         Flow { landscape: &l, delta: delta(arguments)? }.states(start, &times).map_err(|e| failed(&e))?;
@@ -199,6 +205,7 @@ fn flow(arguments: &Arguments) -> Result<Answer, QuantityError> {
 
 fn exit(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let (l, start, delta) = (landscape(arguments)?, state(arguments, "u0", "m0")?, delta(arguments)?);
+    needs_gradient(&l, start)?;
     let radius = positive(arguments, "threshold")? * l.mu;
     let rates = Rates::of(&l, delta);
     let linear = rates.linear_exit(start, radius);
@@ -214,6 +221,7 @@ fn exit(arguments: &Arguments) -> Result<Answer, QuantityError> {
 
 fn outcome(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let (l, start) = (landscape(arguments)?, state(arguments, "u0", "m0")?);
+    needs_gradient(&l, start)?;
     let flow = Flow { landscape: &l, delta: delta(arguments)? };
     let end = flow.end(start, positive(arguments, "time")?).map_err(|e| failed(&e))?;
     Ok(vec![
@@ -288,6 +296,7 @@ fn switch_window(arguments: &Arguments) -> Result<Answer, QuantityError> {
 
 fn large_batch(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let (l, start) = (landscape(arguments)?, state(arguments, "u0", "m0")?);
+    needs_gradient(&l, start)?;
     let ratio = arguments.number("d-over-B");
     if ratio < 0.0 {
         return Err(domain(format!("d-over-B is {ratio}; it is not negative")));

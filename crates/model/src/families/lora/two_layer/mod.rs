@@ -135,7 +135,7 @@ impl Family for LoraTwoLayer {
     }
 
     fn admits(&self, problem: &Problem) -> Result<(), Refusal> {
-        super::needs_unit_rows(problem)
+        super::needs_unit_rows(problem).map(|_| ())
     }
 
     fn quantities() -> &'static [Quantity] {
