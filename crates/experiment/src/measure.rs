@@ -1,9 +1,9 @@
 //! Numbers read off the results, with their standard errors.
 
-use crate::description::{Extremum, Measure, MeasureKind};
+use crate::description::{Extremum, FitErrors, Measure, MeasureKind, Overrides};
 use crate::points::Point;
 use crate::quantities;
-use crate::results::Results;
+use crate::results::{Results, is_left_out};
 use crate::store::Table;
 use didact_analysis::exponent::{fit_exponent, logarithmic_law};
 use didact_analysis::passage::Passage;
@@ -171,6 +171,30 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
             let value = quantities::number(quantity, &inputs, entry.as_deref())?;
             Ok(Estimate { value, error: 0.0 })
         }
+        MeasureKind::MeanOver { of, over } => {
+            let others: Overrides = point
+                .values
+                .iter()
+                .filter(|(key, _)| *key != over)
+                .map(|(k, v)| (k.clone(), v.clone()))
+                .collect();
+            let measured = find(done, of)?;
+            let mut moments = didact_math::random::statistics::Moments::default();
+            for at in results.points.iter().filter(|p| p.matches(&others)) {
+                moments.push(measured.at(at).map_err(|why| format!("{}: {why}", at.label()))?.value);
+            }
+            let error = if moments.count() > 1 { moments.standard_error() } else { 0.0 };
+            Ok(Estimate { value: moments.mean(), error })
+        }
+        MeasureKind::Elsewhere { of, at } => {
+            let mut values = point.values.clone();
+            values.extend(at.iter().map(|(key, value)| (key.clone(), value.clone())));
+            let there = results.points.iter().find(|p| p.matches(&values));
+            let there = there.ok_or_else(|| {
+                format!("the sweep has no point with {}", Point { index: 0, values }.label())
+            })?;
+            find(done, of)?.at(there)
+        }
         MeasureKind::Formula { formula, with } => {
             let names: Vec<&str> = with.keys().map(String::as_str).collect();
             let expression = Expression::parse(formula, &names).map_err(|e| e.to_string())?;
@@ -233,19 +257,29 @@ fn over_sweep(kind: &MeasureKind, results: &Results, done: &[Measured]) -> Found
         }
         _ => {}
     }
-    let (MeasureKind::LogLaw { of, over } | MeasureKind::PowerLaw { of, over }) = kind else {
+    let (MeasureKind::LogLaw { of, over, window, errors: choice }
+    | MeasureKind::PowerLaw { of, over, window, errors: choice }) = kind
+    else {
         return Err("not a fit over the sweep".into());
     };
     let measured = find(done, of)?;
     let (mut x, mut y, mut errors) = (Vec::new(), Vec::new(), Vec::new());
     for point in &results.points {
         let key = point.values.get(over).and_then(serde_json::Value::as_f64);
-        x.push(key.ok_or_else(|| format!("`{over}` is not swept over numbers"))?);
-        let estimate = measured.at(point)?;
+        let key = key.ok_or_else(|| format!("`{over}` is not swept over numbers"))?;
+        if key < window[0] || key > window[1] {
+            continue;
+        }
+        let estimate = match measured.at(point) {
+            Err(why) if is_left_out(&why) => continue,
+            other => other.map_err(|why| format!("{}: {why}", point.label()))?,
+        };
+        x.push(key);
         y.push(estimate.value);
         errors.push(estimate.error);
     }
-    let noise = if errors.iter().all(|e| *e > 0.0) { Noise::Known(&errors) } else { Noise::Estimated };
+    let known = *choice == FitErrors::Points && errors.iter().all(|e| *e > 0.0);
+    let noise = if known { Noise::Known(&errors) } else { Noise::Estimated };
     if matches!(kind, MeasureKind::LogLaw { .. }) {
         let line = logarithmic_law(&x, &y, noise).map_err(|e| e.to_string())?;
         return Ok(Estimate { value: line.slope, error: line.slope_error });

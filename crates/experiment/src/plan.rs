@@ -65,7 +65,7 @@ impl Experiment {
         let mut jobs = Vec::new();
         for point in &points {
             let here = overrides::with(&resolved, &point.values, &source, "sweep")?;
-            for run in &here.run {
+            for run in here.run.iter().filter(|run| point.lies_within(&run.within)) {
                 jobs.push(Job {
                     point: point.clone(),
                     run: run.name.clone(),
@@ -131,6 +131,14 @@ fn check_names(d: &Description, source: &Source) -> Result<(), Diagnostic> {
     unique(d.measure.iter().map(|m| m.name.as_str()).collect(), "measures", "measure")?;
     unique(d.figure.iter().map(|f| f.name.as_str()).collect(), "figures", "figure")?;
     unique(d.scan.iter().map(|f| f.name.as_str()).collect(), "scans", "scan")?;
+    for (run, key) in d.run.iter().flat_map(|r| r.within.keys().map(move |key| (&r.name, key))) {
+        if !d.sweep.contains_key(key) {
+            let message = format!("the run `{run}` is limited in `{key}`, which is not swept");
+            return Err(Diagnostic::new(message)
+                .hint("`where` takes keys of [sweep] and the two ends of a range")
+                .at_key(source, "run.where"));
+        }
+    }
     for claim in &d.claim {
         if !d.measure.iter().any(|m| m.name == claim.measure) {
             let message = format!("a claim is about the measure `{}`, which does not exist", claim.measure);
@@ -161,6 +169,11 @@ fn check_references(d: &Description, jobs: &[Job], source: &Source) -> Result<()
     };
     let run = |name: &str, key: &str| match jobs.iter().find(|j| j.run == name) {
         Some(job) => Ok(&job.plan.record),
+        None if d.run.iter().any(|r| r.name == name) => {
+            Err(Diagnostic::new(format!("the run `{name}` has no point of the sweep within its `where`"))
+                .hint("widen `where`, or add points to [sweep]")
+                .at_key(source, "run.where"))
+        }
         None => {
             missing("run", name, d.run.iter().map(|r| r.name.clone()).collect(), key).map(|()| unreachable!())
         }
@@ -200,7 +213,18 @@ fn check_references(d: &Description, jobs: &[Job], source: &Source) -> Result<()
                     return missing("scan", scan, d.scan.iter().map(|s| s.name.clone()).collect(), "measure");
                 }
             }
-            MeasureKind::LogLaw { .. } | MeasureKind::PowerLaw { .. } | MeasureKind::Formula { .. } => {}
+            MeasureKind::LogLaw { over, .. }
+            | MeasureKind::PowerLaw { over, .. }
+            | MeasureKind::MeanOver { over, .. }
+                if !d.sweep.contains_key(over) =>
+            {
+                return missing("swept key", over, d.sweep.keys().cloned().collect(), "measure.over");
+            }
+            MeasureKind::LogLaw { .. }
+            | MeasureKind::PowerLaw { .. }
+            | MeasureKind::MeanOver { .. }
+            | MeasureKind::Elsewhere { .. }
+            | MeasureKind::Formula { .. } => {}
         }
     }
     for series in d.figure.iter().flat_map(|f| &f.panel).flat_map(PanelSpec::all_series) {

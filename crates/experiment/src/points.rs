@@ -27,6 +27,13 @@ impl Point {
         at.iter().all(|(key, value)| self.values.get(key).is_some_and(|own| equal(own, value)))
     }
 
+    /// True when every given key has a value of this point between the two numbers.
+    pub fn lies_within(&self, ranges: &BTreeMap<String, [f64; 2]>) -> bool {
+        ranges.iter().all(|(key, [low, high])| {
+            self.values.get(key).and_then(Value::as_f64).is_some_and(|own| *low <= own && own <= *high)
+        })
+    }
+
     /// The value of a swept key for the text `"{key}"`; any other value as it is.
     pub fn replace(&self, value: &Value) -> Value {
         let key = value.as_str().and_then(|t| t.strip_prefix('{')).and_then(|t| t.strip_suffix('}'));

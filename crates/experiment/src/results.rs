@@ -9,6 +9,14 @@ use std::collections::BTreeMap;
 /// Times, means and standard errors.
 pub type Curve = (Vec<f64>, Vec<f64>, Vec<f64>);
 
+/// Why there is no number at a point that a run leaves out by its `where`.
+const NOT_ASKED: &str = "is not run here";
+
+/// True when a measure has no number because its run was not asked for, as opposed to one that failed.
+pub fn is_left_out(why: &str) -> bool {
+    why.ends_with(NOT_ASKED)
+}
+
 /// All tables of an experiment.
 #[derive(Debug, Clone, Default)]
 pub struct Results {
@@ -26,8 +34,14 @@ impl Results {
         match self.tables.get(&(point.index, run.to_string())) {
             Some(Ok(table)) => Ok(table),
             Some(Err(why)) => Err(format!("`{run}` failed: {why}")),
-            None => Err(format!("no run `{run}`")),
+            None => Err(format!("`{run}` {NOT_ASKED}")),
         }
+    }
+
+    /// Points at which a run was asked for, among those that match.
+    pub fn points_of(&self, run: &str, at: &Overrides) -> Vec<&Point> {
+        let asked = |p: &&Point| p.matches(at) && self.tables.contains_key(&(p.index, run.to_string()));
+        self.points.iter().filter(asked).collect()
     }
 
     /// Input and entry of a scan where both are numbers, over the rows that match.

@@ -139,19 +139,46 @@ pub enum MeasureKind {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         at: Overrides,
     },
-    /// Slope of a measure against the logarithm of a swept key: y = a + b ln x.
+    /// Slope of a measure against the logarithm of a swept key: y = a + b ln x, over the points at which its runs run.
     LogLaw {
         /// The measure.
         of: String,
         /// The key.
         over: String,
+        /// From, to, in the key; all of it unless given.
+        #[serde(default = "everything")]
+        window: [f64; 2],
+        /// Where the error comes from.
+        #[serde(default)]
+        errors: FitErrors,
     },
-    /// Exponent of a measure against a swept key: y ∝ x^b.
+    /// Exponent of a measure against a swept key: y ∝ x^b, over the points at which its runs run.
     PowerLaw {
         /// The measure.
         of: String,
         /// The key.
         over: String,
+        /// From, to, in the key; all of it unless given.
+        #[serde(default = "everything")]
+        window: [f64; 2],
+        /// Where the error comes from.
+        #[serde(default)]
+        errors: FitErrors,
+    },
+    /// Mean of a measure over the values of a swept key, such as the seed of an instance, at fixed other keys, with the
+    /// standard error over them. Points without a number make it unknown.
+    MeanOver {
+        /// The measure.
+        of: String,
+        /// The key.
+        over: String,
+    },
+    /// A measure at another point of the sweep: the same keys but for those given here.
+    Elsewhere {
+        /// The measure.
+        of: String,
+        /// The keys that differ.
+        at: Overrides,
     },
     /// A formula of earlier measures, its error from theirs to first order.
     Formula {
@@ -160,6 +187,18 @@ pub enum MeasureKind {
         /// Variables and the measures they stand for.
         with: BTreeMap<String, String>,
     },
+}
+
+/// Where the standard error of a fit over the sweep comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FitErrors {
+    /// The standard errors of the points, which also weight them; their scatter about the line if one has none.
+    #[default]
+    Points,
+    /// The scatter of the points about the line, all weighted equally: for points of so few replicas that their own errors
+    /// are hardly known.
+    Scatter,
 }
 
 /// Every positive number (a window that TOML and JSON can both write).

@@ -7,7 +7,7 @@ mod measures;
 mod training;
 
 pub use figures::{FigureSpec, InsetSpec, PanelSpec, Series, SeriesStyle};
-pub use measures::{Check, Claim, Erratum, Extremum, Measure, MeasureKind};
+pub use measures::{Check, Claim, Erratum, Extremum, FitErrors, Measure, MeasureKind};
 pub use training::{
     NamedTeachers, RestartSpec, RowsSpec, ScalarsLaw, ScalarsSpec, SpectrumSpec, Stage, StartSpec,
     TeachersSpec, TrainingSpec, Until,
@@ -216,6 +216,9 @@ pub struct RunSpec {
     /// Run only under `--full`.
     #[serde(default)]
     pub only_full: bool,
+    /// Run only at the points of the sweep where these keys lie between two numbers: `{ "data.dimension" = [0, 4096] }`.
+    #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
+    pub within: BTreeMap<String, [f64; 2]>,
 }
 
 /// Integrators by their use.

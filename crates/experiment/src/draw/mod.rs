@@ -53,8 +53,7 @@ impl Drawable<'_> {
     fn series(&self, series: &Series) -> Result<Vec<Layer>, String> {
         match (&series.run, &series.measure, &series.scan) {
             (Some(run), None, None) => {
-                let points: Vec<&Point> =
-                    self.results.points.iter().filter(|p| p.matches(&series.at)).collect();
+                let points = self.results.points_of(run, &series.at);
                 if points.is_empty() {
                     return Err(format!("no point of the sweep matches the series of run `{run}`"));
                 }

@@ -7,8 +7,10 @@
 //! A. K. Dayi and S. Chen, COLT 2025 (arXiv:2411.15385); derivations and errata: spec low-rank-perturbation.
 
 mod baselines;
+pub mod basins;
 pub mod dynamics;
 pub mod lazy;
+mod loading;
 pub mod network;
 pub mod noise;
 mod observables;
@@ -30,14 +32,15 @@ use crate::quantity::Quantity;
 use crate::rule::LocalRule;
 use crate::start::Start;
 use baselines::{FirstMoment, LazyRule};
-use didact_math::random::unit_vector;
+use loading::typical_signs;
+pub use loading::{Loading, NamedLoading};
 use network::{Mode, Network};
 use observables::Kind;
 use rule::SharedLoss;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use start::{Base, NamedBase, NamedStart, StartLaw, rank_of_gram};
-use start::{Lane, LowRankStart, instance_stream};
+use start::{Lane, LowRankStart};
 use std::sync::Arc;
 use students::{FromScratch, FullRank, Perturbed, RankOne, SecondLayer, SingleIndex};
 
@@ -60,35 +63,6 @@ pub enum StudentKind {
     FirstMoment,
     /// 2k output weights on features of a kept û.
     SecondLayer,
-}
-
-/// A loading c on the unit sphere of R^k.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Loading {
-    /// By name, drawn from `instance`.
-    Named(NamedLoading),
-    /// As given.
-    Given(Vec<f64>),
-}
-
-impl Default for Loading {
-    fn default() -> Self {
-        Self::Named(NamedLoading::Quantised)
-    }
-}
-
-/// Laws of random loadings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum NamedLoading {
-    /// Independent signs ±1/√k.
-    Quantised,
-    /// Uniform on the sphere.
-    Sphere,
-    /// Signs with Σ b = Σ b̂ = Σ b b̂ = √k, the size that these sums have on random draws: instances of different width
-    /// that can be compared. √k must be whole and 0 or 1 modulo 4 (k = 16, 25, 64, 81, 144, …).
-    Typical,
 }
 
 /// A: a number, or chosen by a rule. It multiplies the signal by A² and the noise by A⁴, so it only rescales the step.
@@ -116,6 +90,10 @@ pub enum NamedScale {
     /// A such that the largest useful learning rate of this instance is 1, computed from the signs of c and ĉ as if W were
     /// orthonormal: the rule of section 8 is then `learning-rate = 0.25` whatever σ, k and ξ.
     UsefulStep,
+    /// The same for the typical signs of this width (`loading = "typical"`) in place of the instance's own. One step for all
+    /// instances, so that instances can be drawn at random without looking at them; one with an unusually small signal
+    /// may then find it too large.
+    TypicalStep,
 }
 
 /// Rank-one fine-tuning and its baselines.
@@ -191,20 +169,13 @@ impl LowRank {
 
     /// c and ĉ.
     pub fn loadings(&self) -> (Vec<f64>, Vec<f64>) {
-        let draw = |loading: &Loading, lane: Lane| match loading {
-            Loading::Given(list) => list.clone(),
-            Loading::Named(NamedLoading::Quantised) => {
-                let mut stream = instance_stream(self.instance, lane);
-                (0..self.units).map(|_| stream.sign() / (self.units as f64).sqrt()).collect()
-            }
-            Loading::Named(NamedLoading::Typical) => typical_signs(self.units, lane),
-            Loading::Named(NamedLoading::Sphere) => {
-                let mut list = vec![0.0; self.units.max(1)];
-                unit_vector(&mut instance_stream(self.instance, lane), &mut list);
-                list
-            }
-        };
+        let draw = |loading: &Loading, lane: Lane| loading.draw(self.units, self.instance, lane);
         (draw(&self.loading, Lane::Loading), draw(&self.student_loading, Lane::StudentLoading))
+    }
+
+    /// c and ĉ with the sums of a typical draw.
+    fn typical_loadings(&self) -> (Vec<f64>, Vec<f64>) {
+        (typical_signs(self.units, Lane::Loading), typical_signs(self.units, Lane::StudentLoading))
     }
 
     /// ξ; zero when it is not given.
@@ -229,21 +200,6 @@ impl LowRank {
             _ => Vec::new(),
         }
     }
-}
-
-/// n₊₊ = (k + 3√k)/4 pairs (+, +), then (k − √k)/4 each of (+, −), (−, +) and (−, −).
-fn typical_signs(units: usize, lane: Lane) -> Vec<f64> {
-    let root = (units as f64).sqrt();
-    let (both, each) = ((units + 3 * root as usize) / 4, (units - root as usize) / 4);
-    let sign = |i: usize| {
-        let class = if i < both { 0 } else { 1 + (i - both) / each.max(1) };
-        let positive = match lane {
-            Lane::Loading => class <= 1,
-            _ => class % 2 == 0,
-        };
-        if positive { 1.0 } else { -1.0 }
-    };
-    (0..units).map(|i| sign(i) / root).collect()
 }
 
 impl Family for LowRank {
@@ -367,24 +323,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn typical_signs_have_the_sums_of_a_typical_draw() {
-        for k in [16usize, 25, 64, 144] {
-            let spec = LowRank {
-                loading: Loading::Named(NamedLoading::Typical),
-                student_loading: Loading::Named(NamedLoading::Typical),
-                ..LowRank::new("relu", k, 1.0)
-            };
-            let (c, own) = spec.loadings();
-            let root = (k as f64).sqrt();
-            // In units of 1/√k: sums √k, and k c·ĉ = √k.
-            assert!(
-                (c.iter().sum::<f64>() - 1.0).abs() < 1e-12 && (own.iter().sum::<f64>() - 1.0).abs() < 1e-12
-            );
-            let overlap: f64 = c.iter().zip(&own).map(|(a, b)| a * b).sum();
-            assert!((overlap * root - 1.0).abs() < 1e-12, "{k}: {overlap}");
-        }
-        let odd = LowRank { loading: Loading::Named(NamedLoading::Typical), ..LowRank::new("relu", 8, 1.0) };
-        assert!(odd.rule().is_err());
+    fn the_typical_step_is_the_useful_one_of_typical_signs() {
+        let typical = || Loading::Named(NamedLoading::Typical);
+        let scaled = |scale, spec: LowRank| {
+            let spec = LowRank { output_scale: OutputScale::Named(scale), ..spec };
+            validate::network(&spec).unwrap().output_scale
+        };
+        let drawn = LowRank { instance: 3, ..LowRank::new("He3", 20, 2.0) };
+        let signs = LowRank { loading: typical(), student_loading: typical(), ..drawn.clone() };
+        let expected = scaled(NamedScale::UsefulStep, signs.clone());
+        assert_eq!(scaled(NamedScale::TypicalStep, drawn), expected);
+        assert_eq!(scaled(NamedScale::TypicalStep, signs), expected);
     }
 
     #[test]

@@ -118,16 +118,6 @@ fn check_strength(spec: &LowRank) -> Result<(), ModelError> {
 
 fn check_loadings(spec: &LowRank) -> Result<(), ModelError> {
     for (name, loading) in [("loading", &spec.loading), ("student-loading", &spec.student_loading)] {
-        let root = (spec.units as f64).sqrt().round() as usize;
-        if *loading == Loading::Named(NamedLoading::Typical) && (root * root != spec.units || root % 4 > 1) {
-            return Err(invalid(
-                name,
-                format!(
-                    "no typical signs for {} units: sqrt k must be whole and 0 or 1 modulo 4 (16, 25, 64, 81, …)",
-                    spec.units
-                ),
-            ));
-        }
         let Loading::Given(list) = loading else { continue };
         if list.len() != spec.units {
             return Err(ModelError::Length { name, given: list.len(), expected: spec.units });
@@ -170,21 +160,20 @@ fn output_scale(spec: &LowRank, network: &Network) -> Result<f64, ModelError> {
             Err(invalid("output-scale", format!("output-scale is {scale}; it must be finite and not 0")))
         }
         OutputScale::Named(NamedScale::InverseStrength) => Ok(1.0 / spec.xi()),
-        OutputScale::Named(NamedScale::UsefulStep) => {
-            let (c, own) = spec.loadings();
-            let signs = |list: &[f64]| -> Vec<f64> { list.iter().map(|x| x.signum()).collect() };
+        OutputScale::Named(rule @ (NamedScale::UsefulStep | NamedScale::TypicalStep)) => {
+            let name = if rule == NamedScale::UsefulStep { "useful-step" } else { "typical-step" };
+            let refuse = |why: &str| Err(invalid("output-scale", format!("output-scale = \"{name}\" {why}")));
             if spec.mode != super::network::Mode::Normalised {
-                return Err(invalid(
-                    "output-scale",
-                    "output-scale = \"useful-step\" needs the normalised mode",
-                ));
+                return refuse("needs the normalised mode");
             }
             if spec.student == StudentKind::SingleIndex {
-                return Err(invalid(
-                    "output-scale",
-                    "output-scale = \"useful-step\" is a rule for fine-tuning",
-                ));
+                return refuse("is a rule for fine-tuning");
             }
+            let (c, own) = match rule {
+                NamedScale::TypicalStep => spec.typical_loadings(),
+                _ => spec.loadings(),
+            };
+            let signs = |list: &[f64]| -> Vec<f64> { list.iter().map(|x| x.signum()).collect() };
             let largest = largest_step(network, &signs(&c), &signs(&own))
                 .map_err(|e| invalid("output-scale", e.to_string()))?;
             let largest = largest.ok_or_else(|| {

@@ -1,13 +1,14 @@
 //! Finite steps at large d: noise, equations of motion, stationary overlap, step sizes.
 
 use super::super::dynamics::{Draws, FiniteStep, chain_step};
+use super::super::loading::typical_sign_pair;
 use super::super::network::{Mode, Network};
 use super::super::noise::{Class, NoiseTable, gradient_noise};
 use super::super::orthonormal::Signal;
 use super::inputs::{
     ACTIVATION, LOADING, OUTPUT_SCALE, OVERLAPS, SECOND_LAYER, SIGNS, STEP, STRENGTH, STUDENT_LOADING,
     STUDENT_SIGNS, UNITS, activation, domain, like, loading, needed, network, optional, overlaps, positive,
-    signs,
+    second_layer, signs,
 };
 use super::orthonormal::ascending;
 use crate::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
@@ -99,14 +100,22 @@ pub(super) const STATIONARY: Quantity = Quantity {
 
 const STEP_INPUTS: &[Input] = &[
     ACTIVATION,
-    SIGNS,
-    STUDENT_SIGNS,
-    STRENGTH,
+    optional("b", Kind::Numbers, "null", "signs of c"),
+    optional("b_hat", Kind::Numbers, "null", "signs of c_hat"),
+    optional("k", Kind::Number, "null", "hidden units with typical signs, in place of b and b_hat"),
+    optional("xi", Kind::Number, "null", "strength"),
+    optional("relative", Kind::Number, "null", "strength over sqrt k, in place of xi"),
     SECOND_LAYER,
     LABEL_NOISE,
     optional("g", Kind::Number, "0.25", "fraction of the largest useful step"),
-    optional("m0", Kind::Number, "0", "overlap at the start"),
+    optional(
+        "m0",
+        Kind::Number,
+        "null",
+        "overlap at the start; 0, or 1/sqrt(d - k) with the sign of h(0) when d is given",
+    ),
     optional("level", Kind::Number, "0.8", "overlap that counts as recovery"),
+    optional("d", Kind::Number, "null", "dimension of the `steps-per-dimension`; infinite unless given"),
 ];
 
 pub(super) const STEP_SIZE: Quantity = Quantity {
@@ -117,7 +126,7 @@ pub(super) const STEP_SIZE: Quantity = Quantity {
 };
 
 fn step(a: &Arguments) -> Result<Answer, QuantityError> {
-    let (it, share, level) = (Signed::read(a)?, positive(a, "g")?, a.number("level"));
+    let (it, share, level) = (step_instance(a)?, positive(a, "g")?, a.number("level"));
     let flow = it.flow()?;
     let Some(largest) = flow.largest_step() else {
         return Err(domain(
@@ -125,16 +134,87 @@ fn step(a: &Arguments) -> Result<Answer, QuantityError> {
         ));
     };
     let gamma = share * largest;
-    let (m, time) = (flow.stationary(gamma), flow.passage(gamma, overlaps(a, "m0")?[0], level));
+    let units = it.signs.len() as f64;
+    // A description with learning rate γ steps by γ/d, so that η d_⊥ = γ d_⊥/d, and counts time in steps/d.
+    let (perpendicular, dilution) = match a.given("d") {
+        true if a.number("d") < units + 3.0 => {
+            return Err(domain(format!("d is {}; {units} orthonormal rows need d >= k + 3", a.number("d"))));
+        }
+        true => (Some(a.number("d") - units), 1.0 - units / a.number("d")),
+        false => (None, 1.0),
+    };
+    let from = match perpendicular {
+        _ if a.given("m0") => overlaps(a, "m0")?[0],
+        Some(d) => flow.signal().at(0.0).signum() / d.sqrt(),
+        None => 0.0,
+    };
+    let (m, time) = (flow.stationary(gamma), flow.passage(gamma, from, level));
+    let steps = match perpendicular {
+        None => time,
+        Some(d) => flow.clone().in_dimension(d).passage(gamma * dilution, from, level).map(|t| t * dilution),
+    };
     let number = |x: Option<f64>| x.map_or(Value::Null, Value::from);
     Ok(vec![
         ("gamma", json!(gamma)),
         ("largest", json!(largest)),
         ("m", number(m)),
         ("alpha", number(time)),
+        ("steps-per-dimension", number(steps)),
         ("h", json!(flow.signal().at(0.0))),
         ("V", json!(flow.noise(0.0))),
     ])
+}
+
+pub(super) const FASTEST_STEP: Quantity = Quantity {
+    name: "fastest-step",
+    summary: "constant step gamma that reaches |m| = 1 - eps soonest, and steps/d_perp that it takes; null where none does",
+    inputs: &[
+        ACTIVATION,
+        SIGNS,
+        STUDENT_SIGNS,
+        STRENGTH,
+        SECOND_LAYER,
+        LABEL_NOISE,
+        optional("m0", Kind::Number, "0", "overlap at the start"),
+        needed("eps", Kind::Number, "accuracy"),
+    ],
+    compute: |a| {
+        let (it, accuracy) = (Signed::read(a)?, a.number("eps"));
+        if !(accuracy > 0.0 && accuracy < 1.0) {
+            return Err(domain(format!("eps is {accuracy}; it lies between 0 and 1")));
+        }
+        let found = it.flow()?.fastest_step(overlaps(a, "m0")?[0], accuracy);
+        let entry = |x: Option<f64>| x.map_or(Value::Null, Value::from);
+        Ok(vec![("gamma", entry(found.map(|f| f.0))), ("alpha", entry(found.map(|f| f.1)))])
+    },
+};
+
+/// An instance by its signs, or the typical one of a width.
+fn step_instance(a: &Arguments) -> Result<Signed, QuantityError> {
+    let (signs, student_signs) = match (a.given("b") && a.given("b_hat"), a.given("k")) {
+        (true, false) => {
+            let units = a.numbers("b").len();
+            (signs(a, "b", units)?, signs(a, "b_hat", units)?)
+        }
+        (false, true) if a.number("k") >= 1.0 && a.number("k").fract() == 0.0 => {
+            typical_sign_pair(a.number("k") as usize)
+        }
+        (false, true) => return Err(domain(format!("k is {}; it must be a whole number", a.number("k")))),
+        _ => return Err(domain("give the signs b and b_hat, or k alone for typical ones")),
+    };
+    let units = signs.len();
+    let xi = strength(a, units)?;
+    let network = Network::new(activation(a)?, second_layer(a, units)?, xi, Mode::Normalised);
+    Ok(Signed { network, signs, student_signs, label_noise: a.number("label_noise") })
+}
+
+/// ξ, or ξ/√k times √k.
+fn strength(a: &Arguments, units: usize) -> Result<f64, QuantityError> {
+    match (a.given("xi"), a.given("relative")) {
+        (true, false) => positive(a, "xi"),
+        (false, true) => Ok(positive(a, "relative")? * (units as f64).sqrt()),
+        _ => Err(domain("give one of xi and relative (xi/sqrt k)")),
+    }
 }
 
 pub(super) const TYPICAL: Quantity = Quantity {
@@ -154,11 +234,7 @@ pub(super) const TYPICAL: Quantity = Quantity {
 fn typical(a: &Arguments) -> Result<Answer, QuantityError> {
     let k = a.count("k");
     let root = (k as f64).sqrt();
-    let xi = match (a.given("xi"), a.given("relative")) {
-        (true, false) => positive(a, "xi")?,
-        (false, true) => positive(a, "relative")? * root,
-        _ => return Err(domain("give one of xi and relative (xi/sqrt k)")),
-    };
+    let xi = strength(a, k)?;
     let network = Network::new(activation(a)?, vec![1.0; k], xi, Mode::Normalised);
     let class = |b: f64, s: f64| Class { loading: b / root, student_loading: s / root, weight: 1.0 };
     let classes = [class(1.0, 1.0), class(1.0, -1.0), class(-1.0, 1.0), class(-1.0, -1.0)];

@@ -22,6 +22,7 @@ pub(super) const ALL: &[Quantity] = &[
     population::ORTHOGONAL_TEACHER,
     orthonormal::SIGNAL,
     orthonormal::ZEROS,
+    orthonormal::BASINS,
     orthonormal::FLOW_TIME,
     orthonormal::FLOW,
     orthonormal::CONDITION,
@@ -29,6 +30,7 @@ pub(super) const ALL: &[Quantity] = &[
     finite_step::ODE,
     finite_step::STATIONARY,
     finite_step::STEP_SIZE,
+    finite_step::FASTEST_STEP,
     finite_step::TYPICAL,
     finite_step::CHAIN_STEP,
     baselines::SINGLE_INDEX,
@@ -137,8 +139,15 @@ mod tests {
     fn the_step_rule_is_a_quantity() {
         let inputs = json!({"activation": "relu", "b": [1, 1, 1, 1, 1, 1, -1, -1], "b_hat": [1, 1, 1, 1, 1, -1, -1, 1],
                             "xi": 8f64.sqrt()});
-        let answer = compute("step-size", inputs).unwrap();
+        let answer = compute("step-size", inputs.clone()).unwrap();
         assert!((answer[0].1.as_f64().unwrap() / 0.01856 - 1.0).abs() < 1e-3, "{answer:?}");
+        // E1: from m = 1/√d_⊥ at d = 4000 the equation takes 10.27 d_⊥ steps; with d_⊥/d in step and time, a little less.
+        let mut finite = inputs;
+        finite["d"] = json!(4000);
+        let answer = compute("step-size", finite).unwrap();
+        assert_eq!((answer[3].0, answer[4].0), ("alpha", "steps-per-dimension"));
+        assert!((answer[3].1.as_f64().unwrap() - 10.27).abs() < 0.01, "{answer:?}");
+        assert!((answer[4].1.as_f64().unwrap() - 10.27).abs() < 0.03, "{answer:?}");
     }
 
     #[test]

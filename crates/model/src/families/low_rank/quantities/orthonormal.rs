@@ -1,5 +1,6 @@
 //! Orthonormal base: closed form, zeros, flow, condition 3.
 
+use super::super::basins::{Basin, basins};
 use super::super::orthonormal::condition_probability;
 use super::inputs::{
     ACTIVATION, OVERLAP, OVERLAPS, PRODUCT, THETA, UNITS, activation, domain, like, needed, orthonormal,
@@ -29,6 +30,18 @@ pub(super) const ZEROS: Quantity = Quantity {
     compute: |a| {
         let sigma = activation(a)?;
         Ok(vec![("zeros", json!(orthonormal(a, &*sigma)?.zeros()))])
+    },
+};
+
+pub(super) const BASINS: Quantity = Quantity {
+    name: "basins",
+    summary: "where the population flow ends: intervals of starting overlaps (from, to) and the overlap each leads to",
+    inputs: &[ACTIVATION, UNITS, PRODUCT, OVERLAP, THETA],
+    compute: |a| {
+        let sigma = activation(a)?;
+        let found = basins(&orthonormal(a, &*sigma)?);
+        let list = |of: fn(&Basin) -> f64| json!(found.iter().map(of).collect::<Vec<f64>>());
+        Ok(vec![("from", list(|b| b.from)), ("to", list(|b| b.to)), ("limit", list(|b| b.limit))])
     },
 };
 
