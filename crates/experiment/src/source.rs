@@ -200,7 +200,7 @@ impl Source {
                 // The entry that the path names, or the first.
                 let index =
                     parts.next_if(|p| p.parse::<usize>().is_ok()).map_or(0, |p| p.parse().unwrap_or(0));
-                table = list.iter().nth(index).and_then(|v| v.get_ref().as_table());
+                table = list.get(index).and_then(|v| v.get_ref().as_table());
             }
             if table.is_none() {
                 return found;
