@@ -6,6 +6,7 @@ use crate::points::Point;
 use crate::quantities::{Entries, Scan};
 use didact_figure::{ColourBar, Guide, HeatMap, Layer};
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Drawable<'_> {
     pub(super) fn scan_series(&self, series: &Series, name: &str) -> Result<Vec<Layer>, String> {
@@ -22,11 +23,13 @@ impl Drawable<'_> {
             return curves(scan, series, y);
         }
         let x = needed(series.x.as_ref(), name, "x")?;
-        // One curve per combination of the inputs that vary beside x.
+        // One curve per combination of the inputs that vary beside the one along it.
+        let along = along(scan, series, x);
+        let along = along.as_str();
         let mut curves: Vec<(Point, Vec<f64>, Vec<f64>)> = Vec::new();
         for (point, entries) in rows(scan, series) {
             let mut others = point.clone();
-            others.values.remove(x);
+            others.values.remove(along);
             let known = curves.iter().position(|(known, ..)| known.values == others.values);
             let at = known.unwrap_or(curves.len());
             if known.is_none() {
@@ -46,6 +49,21 @@ fn needed<'a>(key: Option<&'a String>, scan: &str, axis: &str) -> Result<&'a str
 
 fn rows<'a>(scan: &'a Scan, series: &'a Series) -> impl Iterator<Item = (&'a Point, Option<&'a Entries>)> {
     scan.rows.iter().filter(|(p, _)| p.matches(&series.at)).map(|(p, e)| (p, e.as_ref().ok()))
+}
+
+/// The input that varies along a curve: x, or the number with the most values where x is an entry, as in a curve that is given
+/// by a parameter.
+fn along(scan: &Scan, series: &Series, x: &str) -> String {
+    let points = || rows(scan, series).map(|(point, _)| point);
+    if points().any(|p| p.values.contains_key(x)) {
+        return x.to_string();
+    }
+    let numbers = points().flat_map(|p| &p.values).filter(|(_, value)| value.is_number());
+    let mut values: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for (key, value) in numbers {
+        values.entry(key).or_default().insert(value.to_string());
+    }
+    values.into_iter().max_by_key(|(_, seen)| seen.len()).map_or(x, |(key, _)| key).to_string()
 }
 
 /// An entry as a number. An entry that is null (the quantity has no value there) is a gap; a missing one is a slip.
@@ -199,6 +217,15 @@ mod tests {
         assert_eq!((first.x.to_vec(), first.y.to_vec()), (vec![1.0, 2.0], vec![6.0, 7.0]));
         assert_eq!(second.y.to_vec(), vec![7.0, 8.0]);
         assert_eq!(second.legend.as_deref(), Some("b = 6"));
+    }
+
+    #[test]
+    fn an_entry_against_an_entry_is_a_curve_along_the_input_that_varies() {
+        let text = |t: &str| Some(t.to_string());
+        let at = [("b".to_string(), json!(5.0))].into();
+        let layers = draw(Series { x: text("sum"), y: text("sum"), at, ..Series::default() });
+        let [Layer::Line(line)] = layers.as_slice() else { panic!("one line: {layers:?}") };
+        assert_eq!((line.x.to_vec(), line.y.to_vec()), (vec![6.0, 7.0], vec![6.0, 7.0]));
     }
 
     #[test]
