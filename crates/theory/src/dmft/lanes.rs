@@ -173,3 +173,75 @@ dispatch! {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(seed: usize) -> Strip {
+        std::array::from_fn(|lane| ((seed * 37 + lane * 11) as f64 * 0.7).sin())
+    }
+
+    /// The recursion written out for one sample at a time.
+    #[test]
+    fn backward_is_the_recursion_of_every_sample() {
+        let (m, columns, t) = (2, 3, 3);
+        let all = (t + 1) * m;
+        let curvature: Vec<Strip> = (0..all * columns).map(numbers).collect();
+        let (weights, back) = (numbers(99), (0..t * m * all).map(|i| (i as f64).cos()).collect::<Vec<_>>());
+        for row in 0..m {
+            let (mut chain, mut through) = (vec![[0.0; WIDE]; all], vec![[0.0; WIDE]; m]);
+            let (mut response, mut frozen) = (vec![[0.0; 4]; all], vec![[0.0; 4]; columns - m]);
+            backward(Backward {
+                trained: m,
+                columns,
+                row,
+                curvature: &curvature,
+                ahead: 0,
+                weights: &weights,
+                back: &back,
+                chain: &mut chain,
+                through: &mut through,
+                response: &mut response,
+                frozen: &mut frozen,
+            });
+            let (mut slow, mut slow_frozen) = (vec![0.0; all], 0.0);
+            for lane in 0..WIDE {
+                let d = |s: usize, j: usize, k: usize| curvature[(s * m + j) * columns + k][lane];
+                let mut x = vec![0.0; all];
+                (0..m).for_each(|k| x[t * m + k] = weights[lane] * d(t, row, k));
+                slow_frozen += weights[lane] * d(t, row, m);
+                for s in (0..t).rev() {
+                    let g = |j: usize| -> f64 {
+                        ((s + 1) * m..all).map(|c| back[(s * m + j) * all + c] * x[c]).sum()
+                    };
+                    let g: Vec<f64> = (0..m).map(g).collect();
+                    (0..m).for_each(|k| x[s * m + k] = (0..m).map(|j| g[j] * d(s, j, k)).sum());
+                    slow_frozen += (0..m).map(|j| g[j] * d(s, j, m)).sum::<f64>();
+                }
+                slow.iter_mut().zip(x).for_each(|(sum, x)| *sum += x);
+            }
+            for (fast, slow) in response.iter().map(fold).zip(slow) {
+                assert!((fast - slow).abs() < 1e-12 * (1.0 + slow.abs()), "{fast} {slow}");
+            }
+            assert!((fold(&frozen[0]) - slow_frozen).abs() < 1e-12 * (1.0 + slow_frozen.abs()));
+        }
+    }
+
+    #[test]
+    fn combinations_and_products_are_plain_sums() {
+        let strips: Vec<Strip> = (0..5).map(numbers).collect();
+        let coefficients = [0.3, -1.0, 2.0, 0.7, 0.1];
+        let sum = combine(&coefficients, &strips, 0);
+        for lane in 0..WIDE {
+            let slow: f64 = coefficients.iter().zip(&strips).map(|(c, s)| c * s[lane]).sum();
+            assert!((sum[lane] - slow).abs() < 1e-14);
+        }
+        let mut products = vec![[0.0; 4]; 5];
+        add_products(&weighed(&sum, &strips[0]), &strips, &mut products);
+        for (product, strip) in products.iter().zip(&strips) {
+            let slow: f64 = (0..WIDE).map(|lane| sum[lane] * strips[0][lane] * strip[lane]).sum();
+            assert!((fold(product) - slow).abs() < 1e-13);
+        }
+    }
+}
