@@ -1,6 +1,6 @@
 //! erf(x), exp(−x²), and Φ(z) with φ(z): the functions of the Gaussian that need more than the textbook reduction.
 
-use super::scalar::{exp_not_positive, exp_sum, polynomial};
+use super::scalar::{exp_moderate, exp_not_positive, exp_sum, horner, polynomial};
 use crate::gauss::normal::FRAC_1_SQRT_2PI;
 
 /// Keeps the 26 leading bits of a double, whose square is then exact.
@@ -64,7 +64,7 @@ pub fn erf(x: f64) -> f64 {
         1.2801900862962662e-6,
     );
     // What rounding of x² costs the exponential, x² e^{−x²} ulp, is nothing next to 1.
-    let far = 1.0 - exp_not_positive(-square) * scaled_complement;
+    let far = 1.0 - exp_moderate(-square) * scaled_complement;
     (if size < 1.0 { near } else { far }).copysign(x)
 }
 
@@ -75,7 +75,11 @@ pub fn erf(x: f64) -> f64 {
 /// x e^{−x} ≤ 1/e.
 #[inline(always)]
 pub fn normal_cdf_and_density(z: f64) -> (f64, f64) {
-    const FALLING: [f64; 14] = [
+    let size = z.abs();
+    let size = if size > 8.4 { 8.4 } else { size };
+    let t = (size - 3.5) / (size + 3.5);
+    let scaled = horner!(t;
+        2.541046295426578649e-7,
         2.433303330813151854e-6,
         9.304436936537279635e-6,
         0.00001321889787173954474,
@@ -90,14 +94,7 @@ pub fn normal_cdf_and_density(z: f64) -> (f64, f64) {
         0.1258552551313764326,
         -0.1871396987842346401,
         0.106345153633709039,
-    ];
-    let size = z.abs();
-    let size = if size > 8.4 { 8.4 } else { size };
-    let t = (size - 3.5) / (size + 3.5);
-    let mut scaled: f64 = 2.541046295426578649e-7;
-    for c in FALLING {
-        scaled = scaled.mul_add(t, c);
-    }
+    );
     let bell = exp_not_positive(-0.5 * z * z);
     let tail = bell * scaled;
     (if z < 0.0 { tail } else { 1.0 - tail }, FRAC_1_SQRT_2PI * bell)

@@ -32,6 +32,17 @@ macro_rules! polynomial {
 }
 pub(crate) use polynomial;
 
+/// Σ_i c_i zⁱ by Horner's rule, highest coefficient first: fewest operations, for loops long enough to hide the chain.
+macro_rules! horner {
+    ($z:expr; $highest:expr $(, $c:expr)* $(,)?) => {{
+        let z: f64 = $z;
+        let sum: f64 = $highest;
+        $(let sum = sum.mul_add(z, $c);)*
+        sum
+    }};
+}
+pub(crate) use horner;
+
 /// eˣ, within 1 ulp; 0 and ∞ where it under- and overflows, subnormals included.
 #[inline(always)]
 pub fn exp(x: f64) -> f64 {
@@ -64,26 +75,28 @@ pub(super) fn exp_sum(a: f64, b: f64) -> f64 {
     y * power_of_two(half) * power_of_two(rest)
 }
 
-/// eˣ for x ≤ 0, within 2 ulp down to e^{−708}; 0 below: [`exp`] without the care for its two ends.
+/// eˣ for x ≤ 0, within 2 ulp down to e^{−708}; 0 below.
 #[inline(always)]
 pub(super) fn exp_not_positive(x: f64) -> f64 {
-    const FALLING: [f64; 4] = [
-        -1.65339022054652515390e-06,
-        6.61375632143793436117e-05,
-        -2.77777777770155933842e-03,
-        1.66666666666666019037e-01,
-    ];
+    if x < -708.0 { 0.0 } else { exp_moderate(x) }
+}
+
+/// eˣ for |x| ≤ 708, within 2 ulp: [`exp`] without the care for its two ends.
+#[inline(always)]
+pub(super) fn exp_moderate(x: f64) -> f64 {
     let rounded = x.mul_add(std::f64::consts::LOG2_E, ROUND);
     let k = rounded - ROUND;
     let r = k.mul_add(-LN2_LO, k.mul_add(-LN2_HI, x));
     let z = r * r;
-    let mut sum: f64 = 4.13813679705723846039e-08;
-    for c in FALLING {
-        sum = sum.mul_add(z, c);
-    }
-    let c = r - z * sum;
+    let c = r - z * horner!(z;
+        4.13813679705723846039e-08,
+        -1.65339022054652515390e-06,
+        6.61375632143793436117e-05,
+        -2.77777777770155933842e-03,
+        1.66666666666666019037e-01,
+    );
     let y = 1.0 + (r * c / (2.0 - c) + r);
-    if x < -708.0 { 0.0 } else { y * power_of_two(rounded) }
+    y * power_of_two(rounded)
 }
 
 /// 2ᵏ from ROUND + k: the low bits of the mantissa become the exponent.
