@@ -1,14 +1,12 @@
 //! What the parts cost: reduced steps against d, right-hand sides against width, random numbers.
 
-use crate::harness::{best_of, best_of_3};
+use crate::harness::{best_of, seconds_per_reduced_step};
 use didact_math::linalg::Mat;
 use didact_math::random::{Address, Stream};
 use didact_model::families::Family;
 use didact_model::families::committee::Committee;
 use didact_model::start::Given;
 use didact_model::{Averages, Clock, Law, Needed, Overlaps, Problem, Spectrum, Training};
-use didact_simulate::chain::{Chain, Seat};
-use didact_simulate::reduced::ReducedChain;
 use serde_json::json;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -25,37 +23,18 @@ fn problem(units: usize, dimension: u64) -> Problem {
         dimension: Some(dimension),
         training: Training::online(0.5),
         start: Arc::new(Given(start)),
-        clock: Clock::Alpha,
+        clock: Clock::Steps,
     }
 }
 
 /// Microseconds per reduced step (erf, batch 1) for several widths, at d = 10³ and d = 10⁹.
 pub(crate) fn reduced_steps() {
-    const STEPS: usize = 400_000;
+    const STEPS: u32 = 400_000;
     for units in [1, 2, 4, 8] {
-        let mut micros = Vec::new();
-        for dimension in [1_000, 1_000_000_000] {
-            let problem = problem(units, dimension);
-            let setting = didact_model::start::Setting {
-                shape: problem.rule.shape(),
-                spectrum: &problem.spectrum,
-                dimension: problem.dimension,
-                seed: 0,
-                replica: 0,
-            };
-            let start = problem.start.draw(&setting).expect("a start");
-            let (times, _) = best_of_3(|| {
-                let mut chain = ReducedChain::new(&problem, &start, Seat { seed: 3, replica: 0, stage: 0 })
-                    .expect("a chain");
-                for _ in 0..STEPS {
-                    chain.step();
-                }
-                chain.overlaps()
-            });
-            micros.push(times.wall / STEPS as f64 * 1e6);
-        }
-        let line = json!({"cost": "reduced step", "K": units, "M": units, "us_at_d_1e3": micros[0],
-                          "us_at_d_1e9": micros[1], "ratio": micros[1] / micros[0]});
+        let micros = |d, replicas| 1e6 * seconds_per_reduced_step(&problem(units, d), replicas, STEPS);
+        let (near, far, abreast) = (micros(1_000, 1), micros(1_000_000_000, 1), micros(1_000, 8));
+        let line = json!({"cost": "reduced step", "K": units, "M": units, "us_at_d_1e3": near,
+                          "us_at_d_1e9": far, "ratio": far / near, "us_in_company_of_8": abreast});
         println!("{line}");
     }
 }

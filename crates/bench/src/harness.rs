@@ -1,5 +1,7 @@
 //! Timing and printing.
 
+use didact_model::{Engine, Problem, Record, Unwatched};
+use didact_simulate::Reduced;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -78,4 +80,11 @@ pub(crate) fn report(workload: &str, peer: &str, times: Times, work: &Value, mut
         json!({"workload": workload, "peer": peer, "seconds": times.wall, "work": work, "result": result});
     // A reader that has gone is no error.
     let _ = writeln!(std::io::stdout().lock(), "{line}");
+}
+
+/// Processor time of a step of one replica in the reduced simulation, when so many run.
+pub(crate) fn seconds_per_reduced_step(problem: &Problem, replicas: u32, steps: u32) -> f64 {
+    let record = Record { replicas, ..Record::new(vec![f64::from(steps)], Vec::new()) };
+    let (times, _) = best_of_3(|| Reduced.run(problem, &record, &Unwatched).expect("a run"));
+    times.cpu.unwrap_or(times.wall) / f64::from(steps) / f64::from(replicas)
 }

@@ -175,6 +175,12 @@ pub trait LocalRule: Send + Sync + Debug {
         one_by_one(self, batch, rows, scalars);
     }
 
+    /// Whether `kick_batch` gives every sample the kick that `kick` gives it, to the last bit, and takes less time: replicas
+    /// may then step side by side, a sample each, and none depends on its company.
+    fn steps_abreast(&self) -> bool {
+        false
+    }
+
     /// ∂kick_i/∂h_k (trained x rows), for dynamical mean-field theory and Hessians; central differences unless given.
     fn curvature(&self, sample: &Sample, out: &mut Mat) {
         central_differences(self, sample, out);

@@ -30,6 +30,19 @@ pub struct StepNoise {
     norms: Vec<Vec<f64>>,
 }
 
+/// The numbers of some steps.
+#[derive(Debug, Clone, Copy)]
+pub struct Chunk<'a> {
+    /// Number of steps.
+    pub steps: usize,
+    /// Standard normals, step by step.
+    pub normals: &'a [f64],
+    /// Standard normals for the labels.
+    pub labels: &'a [f64],
+    /// χ² of every entry of `freedom`, one per step.
+    pub norms: &'a [Vec<f64>],
+}
+
 impl StepNoise {
     /// A source that gives, per step, so many normals and label noises and one chi-square per entry of `freedom`.
     pub fn new(seat: Seat, normals: usize, labels: usize, freedom: Vec<u64>) -> Self {
@@ -73,6 +86,12 @@ impl StepNoise {
             stream(NORMS + b as u16).fill_chi_square(freedom as f64, values);
         }
         self.chunk += 1;
+    }
+
+    /// The numbers of the next chunk of steps, for chains that step side by side. Not to be mixed with `advance`.
+    pub fn next_chunk(&mut self) -> Chunk<'_> {
+        self.refill();
+        Chunk { steps: self.steps, normals: &self.normals, labels: &self.labels, norms: &self.norms }
     }
 
     /// Standard normals of this step.

@@ -49,6 +49,28 @@ impl Still {
         }
     }
 
+    /// Whether the same operations serve both.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        self.reach == other.reach
+            && self.moves == other.moves
+            && self.diagonal.is_some() == other.diagonal.is_some()
+    }
+
+    /// Entries of every frozen row that may differ from zero.
+    pub(crate) fn reach(&self) -> &[usize] {
+        &self.reach
+    }
+
+    /// Whether the frozen factor is diagonal.
+    pub(crate) fn is_diagonal(&self) -> bool {
+        self.diagonal.is_some()
+    }
+
+    /// Per coordinate, whether trained rows move there; empty when they move everywhere.
+    pub(crate) fn moves(&self) -> &[bool] {
+        &self.moves
+    }
+
     /// Adds root · (frozen z) to the fields of the frozen rows.
     #[inline]
     pub(crate) fn project(&self, frozen: &[f64], root: f64, z: &[f64], fields: &mut [f64]) {

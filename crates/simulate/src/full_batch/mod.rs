@@ -57,8 +57,8 @@ impl FullBatch {
         }
     }
 
-    /// Whether replicas run together, and how the inputs of those that do are kept.
-    fn plan(self, problem: &Problem, record: &Record) -> Result<(Order, memory::Plan), EngineError> {
+    /// Whether replicas run one after the other, and how the inputs of those that run together are kept.
+    fn plan(self, problem: &Problem, record: &Record) -> Result<(bool, memory::Plan), EngineError> {
         let d = problem.finite_dimension(NAME)? as f64;
         let n = problem.sample_count().ok_or(EngineError::FullBatch { engine: NAME })? as f64;
         let shape = problem.rule.shape();
@@ -76,10 +76,10 @@ impl FullBatch {
             let together = threads.min(record.replicas as usize) as f64;
             let plan = memory::plan(needs, together, true, available, what.clone());
             if let Ok(plan) = plan {
-                return Ok((Order::Together, plan));
+                return Ok((false, plan));
             }
         }
-        Ok((Order::InTurn, memory::plan(needs, 1.0, must_keep, available, what)?))
+        Ok((true, memory::plan(needs, 1.0, must_keep, available, what)?))
     }
 }
 
@@ -107,17 +107,19 @@ impl Engine for FullBatch {
     ) -> Result<Trajectory, EngineError> {
         problem.validate()?;
         self.admits(problem, record)?;
-        let (order, plan) = self.plan(problem, record)?;
-        let (keep, threads) = (plan.keep && self.storage != InputStorage::Draw, order == Order::InTurn);
+        let (in_turn, plan) = self.plan(problem, record)?;
+        let keep = plan.keep && self.storage != InputStorage::Draw;
         let mut trajectory = match self.precision {
             Precision::Double => {
+                let order = if in_turn { Order::InTurn } else { Order::Together };
                 run_replicas(self, problem, record, monitor, order, |problem, start, seat| {
-                    FullBatchChain::<f64>::new(problem, start, seat, keep, threads)
+                    FullBatchChain::<f64>::new(problem, start, seat, keep, in_turn)
                 })
             }
             Precision::Single => {
+                let order = if in_turn { Order::InTurn } else { Order::Together };
                 run_replicas(self, problem, record, monitor, order, |problem, start, seat| {
-                    FullBatchChain::<f32>::new(problem, start, seat, keep, threads)
+                    FullBatchChain::<f32>::new(problem, start, seat, keep, in_turn)
                 })
             }
         }?;

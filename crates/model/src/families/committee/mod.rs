@@ -9,12 +9,13 @@ mod angles;
 mod averages;
 mod conditional;
 mod erf;
+mod kicks;
 mod plateau;
 pub mod spectra;
 
 use super::{Family, ModelError, Reference};
 use crate::quantity::Quantity;
-use crate::rule::{Averages, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape};
+use crate::rule::{Averages, Batch, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape};
 use crate::square_loss::{Prefactor, SquareLoss, Student, Teacher};
 use averages::Route;
 use didact_math::activation::{self, Activation};
@@ -215,19 +216,13 @@ impl Student for Hidden {
     }
 
     fn gradient(&self, fields: &[f64], scalars: &[f64], out: &mut Kick) -> f64 {
-        let weights = self.output_weights(scalars);
         let mut output = 0.0;
-        let mut values = [0.0; UNITS];
-        for (c, (weights, slopes)) in weights.chunks(UNITS).zip(out.rows.chunks_mut(UNITS)).enumerate() {
-            let values = &mut values[..weights.len()];
-            values.copy_from_slice(&fields[c * UNITS..][..weights.len()]);
-            self.activation.values_and_slopes(values, slopes);
-            for ((a, value), slope) in weights.iter().zip(&*values).zip(slopes) {
-                output += a * value;
-                *slope *= a;
-            }
+        for (i, a) in self.output_weights(scalars).iter().enumerate() {
+            let (value, slope) = self.activation.value_and_slope(fields[i]);
+            output += a * value;
+            out.rows[i] = a * slope;
             if self.trained {
-                out.scalars[c * UNITS..][..weights.len()].copy_from_slice(values);
+                out.scalars[i] = value;
             }
         }
         output
@@ -314,7 +309,15 @@ impl LocalRule for CommitteeRule {
         self.loss.loss(sample)
     }
     fn kick(&self, sample: &Sample, out: &mut Kick) {
-        self.loss.kick(sample, out);
+        let &Sample { fields, scalars, noise } = sample;
+        let one = Batch { fields, size: 1, scalars, noise: &[noise] };
+        kicks::fill(&self.loss, &one, &mut out.rows, &mut out.scalars);
+    }
+    fn kick_batch(&self, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
+        kicks::fill(&self.loss, batch, rows, scalars);
+    }
+    fn steps_abreast(&self) -> bool {
+        true
     }
     fn jumps(&self) -> Jumps {
         Jumps { trained: !self.loss.student.activation.kinks().is_empty(), frozen: false }

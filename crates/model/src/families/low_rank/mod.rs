@@ -19,6 +19,7 @@ mod outer;
 pub mod population;
 mod quantities;
 mod rule;
+mod side_by_side;
 mod start;
 mod students;
 pub mod theorem;

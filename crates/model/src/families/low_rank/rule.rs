@@ -2,13 +2,13 @@
 
 use super::network::Network;
 use super::noise::gradient_noise;
-use super::observables;
 use super::students::{FromScratch, Perturbed, RankOne, SecondLayer, SingleIndex};
 use super::units::{LinearUnits, residual_risk};
+use super::{observables, side_by_side};
 use crate::averages;
 use crate::linearised::Linearised;
 use crate::observable::Observable;
-use crate::rule::{Averages, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape};
+use crate::rule::{Averages, Batch, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape, one_by_one};
 use crate::square_loss::{Student, Teacher};
 use didact_math::linalg::Mat;
 use std::fmt::Debug;
@@ -24,12 +24,20 @@ pub(super) trait Trainee: Student {
     fn scalar_gain(&self) -> Option<f64> {
         Some(0.0)
     }
+
+    /// How outputs and gradients of many samples are computed side by side; `None` if one by one.
+    fn abreast(&self) -> Option<side_by_side::Network<'_>> {
+        None
+    }
 }
 
 /// The label as a combination of units.
 pub(super) trait Labels: Teacher {
     /// Its units, reading the fields from `first` on.
     fn units(&self, rows: usize, first: usize) -> LinearUnits;
+
+    /// How labels of many samples are computed side by side.
+    fn abreast(&self) -> side_by_side::Network<'_>;
 }
 
 impl Trainee for RankOne {
@@ -47,6 +55,10 @@ impl Trainee for RankOne {
     fn scalar_gain(&self) -> Option<f64> {
         Some(if self.trained { self.network.scale * self.network.strength } else { 0.0 })
     }
+    fn abreast(&self) -> Option<side_by_side::Network<'_>> {
+        let Self { network, loading, .. } = self;
+        (!self.trained).then_some(side_by_side::Network::Perturbed { network, loading, along: 0, base: 1 })
+    }
 }
 
 impl Trainee for FromScratch {
@@ -54,6 +66,9 @@ impl Trainee for FromScratch {
         let k = self.network.units();
         let weights = self.network.second_layer.iter().map(|l| self.network.output_scale * l).collect();
         Some(LinearUnits { rows: Mat::from_fn(k, rows, |l, h| f64::from(u8::from(l == h))), weights })
+    }
+    fn abreast(&self) -> Option<side_by_side::Network<'_>> {
+        Some(side_by_side::Network::Free { network: &self.network, weights: &self.network.second_layer })
     }
 }
 
@@ -99,12 +114,19 @@ impl Labels for Perturbed {
         let weights = self.network.second_layer.iter().map(|l| output_scale * l).collect();
         LinearUnits { rows, weights }
     }
+    fn abreast(&self) -> side_by_side::Network<'_> {
+        let Self { network, loading } = self;
+        side_by_side::Network::Perturbed { network, loading, along: loading.len(), base: 0 }
+    }
 }
 
 impl Labels for SingleIndex {
     fn units(&self, rows: usize, first: usize) -> LinearUnits {
         let rows = Mat::from_fn(1, rows, |_, h| f64::from(u8::from(h == first)));
         LinearUnits { rows, weights: vec![self.network.output_scale] }
+    }
+    fn abreast(&self) -> side_by_side::Network<'_> {
+        side_by_side::Network::Free { network: &self.network, weights: &[1.0] }
     }
 }
 
@@ -182,6 +204,18 @@ impl<S: Trainee, T: Labels> LocalRule for SharedLoss<S, T> {
         let output = self.student.gradient(sample.fields, sample.scalars, out);
         let slope = -2.0 * (self.label(sample) - output);
         out.rows.iter_mut().chain(&mut out.scalars).for_each(|g| *g *= slope);
+    }
+
+    fn kick_batch(&self, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
+        let trained = self.student.shape().trained;
+        match self.student.abreast() {
+            Some(student) => side_by_side::kicks(&student, &self.teacher.abreast(), trained, batch, rows),
+            None => one_by_one(self, batch, rows, scalars),
+        }
+    }
+
+    fn steps_abreast(&self) -> bool {
+        self.student.abreast().is_some()
     }
 
     /// The drift in closed form from pair averages; the noise by independent neurons where that holds, else by quadrature.

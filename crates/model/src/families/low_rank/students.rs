@@ -137,10 +137,14 @@ impl Student for FromScratch {
 
     fn gradient(&self, fields: &[f64], _scalars: &[f64], out: &mut Kick) -> f64 {
         let mut sum = 0.0;
-        for (i, (&l, &h)) in self.network.second_layer.iter().zip(fields).enumerate() {
-            let (value, slope) = self.network.activation.value_and_slope(h);
-            sum += l * value;
-            out.rows[i] = self.network.output_scale * l * slope;
+        let mut values = [0.0; TOGETHER];
+        let units = self.network.second_layer.chunks(TOGETHER).zip(fields.chunks(TOGETHER));
+        for ((weights, fields), slopes) in units.zip(out.rows.chunks_mut(TOGETHER)) {
+            let values = &mut values[..weights.len()];
+            values.copy_from_slice(&fields[..weights.len()]);
+            self.network.activation.values_and_slopes(values, slopes);
+            sum += dot(weights, values);
+            slopes.iter_mut().zip(weights).for_each(|(slope, l)| *slope *= self.network.output_scale * l);
         }
         self.network.output_scale * sum
     }
@@ -158,7 +162,9 @@ impl Teacher for SingleIndex {
         1
     }
     fn label(&self, fields: &[f64]) -> f64 {
-        self.network.output_scale * self.network.activation.value(fields[0])
+        let mut value = [fields[0]];
+        self.network.activation.values(&mut value);
+        self.network.output_scale * value[0]
     }
 }
 

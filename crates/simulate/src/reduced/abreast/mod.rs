@@ -1,0 +1,443 @@
+//! Replicas side by side: one step of eight chains at once, a chain per lane of the vector registers.
+//!
+//! A step at batch 1 is a few dozen dependent operations on a handful of numbers, which leaves most of a processor idle.
+//! Replicas are independent, so their steps go together. Every lane does the operations of [`ReducedChain`] in the same
+//! order, and gives the same numbers to the last bit: the chain alone is the slow, obvious way to the same result.
+
+use super::{HUGE, ReducedChain};
+use crate::chain::Company;
+use didact_math::dispatch;
+use didact_model::constraint::Retraction;
+use didact_model::rule::Batch;
+
+/// Chains side by side: two registers of four doubles, so that the operations of one hide the delays of the other.
+pub(super) const WIDE: usize = 8;
+
+/// With fewer chains than this, idle lanes cost more than they save.
+const FEWEST: usize = 3;
+
+/// One number of every chain.
+type Lane = [f64; WIDE];
+
+/// The rows of all chains in one eigenspace; see [`super::eigenspace::Eigenspace`].
+struct Space {
+    root: f64,
+    shared: usize,
+    frozen: Vec<Lane>,
+    along: Vec<Lane>,
+    own: Vec<Lane>,
+    /// Entries of frozen row n that may differ from zero, and whether those are its diagonal alone.
+    reach: Vec<usize>,
+    diagonal: bool,
+    /// Whether trained rows move along a coordinate; empty when along all.
+    moves: Vec<bool>,
+}
+
+/// Chains that step together.
+pub(super) struct Abreast {
+    /// The chains; their rows are brought up to date when asked for.
+    chains: Vec<ReducedChain>,
+    spaces: Vec<Space>,
+    lengths: Vec<Lane>,
+    noise: Noise,
+    work: Work,
+    unsound: [bool; WIDE],
+}
+
+/// Random numbers of some steps ahead, those of all chains side by side.
+struct Noise {
+    steps: usize,
+    position: usize,
+    normals: Vec<Lane>,
+    labels: Vec<Lane>,
+    norms: Vec<Vec<Lane>>,
+}
+
+/// Buffers of a step.
+struct Work {
+    fields: Vec<f64>,
+    kicks: Vec<f64>,
+    labels: Lane,
+    coefficients: Vec<Lane>,
+    moved: Vec<Lane>,
+    gram: Vec<Lane>,
+}
+
+impl Abreast {
+    /// Puts chains side by side; gives them back if they are too few or of a kind that goes alone: mini-batches, trained
+    /// scalars, eigenspaces kept coordinate by coordinate, rules that gain nothing.
+    pub(super) fn of(chains: Vec<ReducedChain>) -> Result<Self, Vec<ReducedChain>> {
+        let fits = |chain: &ReducedChain| {
+            chain.batch == 1
+                && chain.shape.scalars == 0
+                && chain.barred.is_none()
+                && chain.rule.steps_abreast()
+                && chain.spaces.iter().all(|space| space.rest.is_some())
+        };
+        let alike = |a: &ReducedChain, b: &ReducedChain| {
+            a.spaces.iter().zip(&b.spaces).all(|(a, b)| a.still.is_like(&b.still))
+        };
+        if !(FEWEST..=WIDE).contains(&chains.len())
+            || !chains.iter().all(|chain| fits(chain) && alike(chain, &chains[0]))
+        {
+            return Err(chains);
+        }
+        let first = &chains[0];
+        // Idle lanes repeat the first chain.
+        let gather = |of: &dyn Fn(&ReducedChain) -> Vec<f64>| -> Vec<Lane> {
+            let each: Vec<Vec<f64>> = chains.iter().map(of).collect();
+            let lane = |at: usize| std::array::from_fn(|l| each.get(l).unwrap_or(&each[0])[at]);
+            (0..each[0].len()).map(lane).collect()
+        };
+        let spaces = (0..first.spaces.len()).map(|b| {
+            let still = &first.spaces[b].still;
+            Space {
+                root: first.spaces[b].root,
+                shared: first.spaces[b].shared,
+                frozen: gather(&|chain| chain.spaces[b].frozen.clone()),
+                along: gather(&|chain| chain.spaces[b].along.clone()),
+                own: gather(&|chain| chain.spaces[b].own.clone()),
+                reach: still.reach().to_vec(),
+                diagonal: still.is_diagonal(),
+                moves: still.moves().to_vec(),
+            }
+        });
+        let (k, rows) = (first.shape.trained, first.shape.rows());
+        Ok(Self {
+            spaces: spaces.collect(),
+            lengths: gather(&|chain| chain.lengths.clone()),
+            noise: Noise {
+                steps: 0,
+                position: 0,
+                normals: Vec::new(),
+                labels: Vec::new(),
+                norms: Vec::new(),
+            },
+            work: Work {
+                fields: vec![0.0; rows * WIDE],
+                kicks: vec![0.0; k * WIDE],
+                labels: [0.0; WIDE],
+                coefficients: vec![[0.0; WIDE]; k],
+                moved: vec![[0.0; WIDE]; k * k],
+                gram: vec![[0.0; WIDE]; k * k],
+            },
+            unsound: [false; WIDE],
+            chains,
+        })
+    }
+}
+
+impl Noise {
+    /// Moves to the next step.
+    #[inline]
+    fn advance(&mut self, chains: &mut [ReducedChain]) {
+        self.position += 1;
+        if self.position >= self.steps {
+            self.refill(chains);
+        }
+    }
+
+    #[cold]
+    fn refill(&mut self, chains: &mut [ReducedChain]) {
+        let idle = chains.len()..WIDE;
+        for (lane, chain) in chains.iter_mut().enumerate() {
+            let chunk = chain.noise.next_chunk();
+            self.steps = chunk.steps;
+            put(&mut self.normals, lane, chunk.normals);
+            put(&mut self.labels, lane, chunk.labels);
+            self.norms.resize(chunk.norms.len(), Vec::new());
+            self.norms.iter_mut().zip(chunk.norms).for_each(|(all, own)| put(all, lane, own));
+        }
+        let all = self.normals.iter_mut().chain(&mut self.labels).chain(self.norms.iter_mut().flatten());
+        for numbers in all {
+            let first = numbers[0];
+            numbers[idle.clone()].fill(first);
+        }
+        self.position = 0;
+    }
+}
+
+/// Writes the numbers of one chain into its lane.
+fn put(all: &mut Vec<Lane>, lane: usize, own: &[f64]) {
+    all.resize(own.len(), [0.0; WIDE]);
+    all.iter_mut().zip(own).for_each(|(all, own)| all[lane] = *own);
+}
+
+impl Company for Abreast {
+    type Member = ReducedChain;
+
+    fn step(&mut self) {
+        let chain = &self.chains[0];
+        let (k, s) = (chain.shape.trained, chain.step_size);
+        let (constraint, label_noise) = (chain.constraint, chain.label_noise);
+        self.noise.advance(&mut self.chains);
+        let (noise, work) = (&self.noise, &mut self.work);
+        let per_step = noise.normals.len() / noise.steps;
+        let normals = &noise.normals[noise.position * per_step..][..per_step];
+
+        work.fields.fill(0.0);
+        let mut later = normals;
+        for space in &self.spaces {
+            let (z, rest) = later.split_at(space.shared + k);
+            project(space, k, z, &mut work.fields);
+            later = rest;
+        }
+        if label_noise > 0.0 {
+            work.labels = noise.labels[noise.position].map(|z| label_noise * z);
+        }
+        let batch = Batch { fields: &work.fields, size: WIDE, scalars: &[], noise: &work.labels };
+        self.chains[0].rule.kick_batch(&batch, &mut work.kicks, &mut []);
+        if !coefficients(s, &work.kicks, &mut work.coefficients) {
+            note_unsound(&mut self.unsound, &work.coefficients);
+        }
+        let tangent = constraint.sphere == Some(Retraction::Tangent);
+        if constraint.weight_decay > 0.0 || tangent {
+            let kept = 1.0 - s * constraint.weight_decay;
+            for i in 0..k {
+                let mut scale = [kept; WIDE];
+                if tangent {
+                    let (c, length) = (&work.coefficients[i], &self.lengths[i]);
+                    for l in 0..WIDE {
+                        scale[l] -= c[l] * work.fields[i * WIDE + l] / length[l];
+                    }
+                }
+                self.spaces.iter_mut().for_each(|space| space.scale(i, k, &scale));
+            }
+        }
+        let mut later = normals;
+        for (space, norms) in self.spaces.iter_mut().zip(&noise.norms) {
+            let (z, rest) = later.split_at(space.shared + k);
+            advance(space, k, z, &norms[noise.position], work);
+            later = rest;
+        }
+        if constraint.sphere.is_some() {
+            self.retract(k);
+        }
+    }
+
+    fn size(&self) -> usize {
+        self.chains.len()
+    }
+
+    fn member(&mut self, index: usize) -> &ReducedChain {
+        let chain = &mut self.chains[index];
+        let take =
+            |own: &mut [f64], all: &[Lane]| own.iter_mut().zip(all).for_each(|(x, all)| *x = all[index]);
+        for (own, all) in chain.spaces.iter_mut().zip(&self.spaces) {
+            take(&mut own.along, &all.along);
+            take(&mut own.own, &all.own);
+        }
+        chain.sound = !self.unsound[index];
+        chain
+    }
+
+    #[inline]
+    fn is_sound(&self) -> bool {
+        !self.unsound[..self.chains.len()].contains(&true)
+    }
+}
+
+impl Abreast {
+    /// Every row back to its length.
+    fn retract(&mut self, k: usize) {
+        for i in 0..k {
+            let mut length = [-0.0; WIDE];
+            for space in &self.spaces {
+                add(&mut length, &space.squared_length(i, k));
+            }
+            let scale = std::array::from_fn(|l| (self.lengths[i][l] / length[l]).sqrt());
+            self.spaces.iter_mut().for_each(|space| space.scale(i, k, &scale));
+        }
+    }
+}
+
+#[cold]
+fn note_unsound(unsound: &mut [bool; WIDE], coefficients: &[Lane]) {
+    for (l, unsound) in unsound.iter_mut().enumerate() {
+        // A NaN is not below it either.
+        *unsound |= !coefficients.iter().all(|c| c[l].abs() < HUGE);
+    }
+}
+
+impl Space {
+    /// w_i ← scale w_i.
+    fn scale(&mut self, i: usize, k: usize, scale: &Lane) {
+        let rows = self.along[i * self.shared..(i + 1) * self.shared]
+            .iter_mut()
+            .chain(&mut self.own[i * k..(i + 1) * k]);
+        for value in rows {
+            for l in 0..WIDE {
+                value[l] *= scale[l];
+            }
+        }
+    }
+
+    /// |w_i|² in this eigenspace.
+    fn squared_length(&self, i: usize, k: usize) -> Lane {
+        let (along, own) =
+            (&self.along[i * self.shared..(i + 1) * self.shared], &self.own[i * k..(i + 1) * k]);
+        let mut sum = dot(along, along);
+        add(&mut sum, &dot(own, own));
+        sum
+    }
+}
+
+/// a ← a + b.
+#[inline(always)]
+fn add(a: &mut Lane, b: &Lane) {
+    for l in 0..WIDE {
+        a[l] += b[l];
+    }
+}
+
+/// a ← a + x y.
+#[inline(always)]
+fn add_product(a: &mut Lane, x: &Lane, y: &Lane) {
+    for l in 0..WIDE {
+        a[l] += x[l] * y[l];
+    }
+}
+
+/// The scalar products, terms in their order, from the −0 that the sum of an iterator starts at.
+#[inline(always)]
+fn dot(a: &[Lane], b: &[Lane]) -> Lane {
+    let mut sum = [-0.0; WIDE];
+    for (x, y) in a.iter().zip(b) {
+        add_product(&mut sum, x, y);
+    }
+    sum
+}
+
+/// The scalar products in four sums, as those of frozen rows are taken in `still.rs`.
+#[inline(always)]
+fn dot_in_four(a: &[Lane], b: &[Lane]) -> Lane {
+    let (a, a_rest) = a.as_chunks::<4>();
+    let (b, b_rest) = b.as_chunks::<4>();
+    let mut sums = [[0.0; WIDE]; 4];
+    for (x, y) in a.iter().zip(b) {
+        for i in 0..4 {
+            add_product(&mut sums[i], &x[i], &y[i]);
+        }
+    }
+    let tail = dot(a_rest, b_rest);
+    let mut total = [0.0; WIDE];
+    for l in 0..WIDE {
+        total[l] = (sums[0][l] + sums[1][l]) + (sums[2][l] + sums[3][l]) + tail[l];
+    }
+    total
+}
+
+dispatch! {
+    /// Adds √λ (rows · z) to the fields, rows x WIDE.
+    fn project(space: &Space, k: usize, z: &[Lane], fields: &mut [f64]) {
+        let (fields, _) = fields.as_chunks_mut::<WIDE>();
+        let (shared, own) = z.split_at(space.shared);
+        let (trained, frozen) = fields.split_at_mut(k);
+        let root = space.root;
+        for (i, h) in trained.iter_mut().enumerate() {
+            let mut sum = dot(&space.along[i * space.shared..(i + 1) * space.shared], shared);
+            add(&mut sum, &dot(&space.own[i * k..=i * k + i], &own[..=i]));
+            for l in 0..WIDE {
+                h[l] += root * sum[l];
+            }
+        }
+        for (n, h) in frozen.iter_mut().enumerate() {
+            let row = &space.frozen[n * space.shared..(n + 1) * space.shared];
+            if space.diagonal {
+                for l in 0..WIDE {
+                    h[l] += root * row[n][l] * shared[n][l];
+                }
+            } else {
+                let sum = dot_in_four(&row[..space.reach[n]], &shared[..space.reach[n]]);
+                for l in 0..WIDE {
+                    h[l] += root * sum[l];
+                }
+            }
+        }
+    }
+}
+
+dispatch! {
+    /// −s kick, and whether all of them are below [`HUGE`].
+    fn coefficients(s: f64, kicks: &[f64], out: &mut [Lane]) -> bool {
+        let (kicks, _) = kicks.as_chunks::<WIDE>();
+        let mut sound = [true; WIDE];
+        for (c, kick) in out.iter_mut().zip(kicks) {
+            for l in 0..WIDE {
+                c[l] = -s * kick[l];
+                sound[l] &= c[l].abs() < HUGE;
+            }
+        }
+        sound == [true; WIDE]
+    }
+}
+
+dispatch! {
+    /// Adds c x to the rows in one eigenspace: along the shared coordinates as it is, beyond them up to a rotation,
+    /// as the factor of the new Gram.
+    fn advance(space: &mut Space, k: usize, z: &[Lane], norm: &Lane, work: &mut Work) {
+        let (shared, own) = z.split_at(space.shared);
+        let root = space.root;
+        for (i, c) in work.coefficients.iter().enumerate() {
+            let mut factor = [0.0; WIDE];
+            for l in 0..WIDE {
+                factor[l] = root * c[l];
+            }
+            let along = &mut space.along[i * space.shared..(i + 1) * space.shared];
+            if space.moves.is_empty() {
+                for (a, z) in along.iter_mut().zip(shared) {
+                    add_product(a, &factor, z);
+                }
+            } else {
+                for ((a, z), moves) in along.iter_mut().zip(shared).zip(&space.moves) {
+                    if *moves {
+                        add_product(a, &factor, z);
+                    }
+                }
+            }
+            for (j, z) in own.iter().enumerate() {
+                let moved = &mut work.moved[i * k + j];
+                *moved = space.own[i * k + j];
+                add_product(moved, &factor, z);
+            }
+        }
+        for i in 0..k {
+            for j in 0..=i {
+                let mut gram = dot(&work.moved[i * k..(i + 1) * k], &work.moved[j * k..(j + 1) * k]);
+                let (ci, cj) = (&work.coefficients[i], &work.coefficients[j]);
+                for l in 0..WIDE {
+                    gram[l] += ci[l] * cj[l] * (root * root * norm[l]);
+                }
+                work.gram[i * k + j] = gram;
+            }
+        }
+        cholesky(k, &work.gram, &mut space.own);
+    }
+}
+
+/// Lower Cholesky factors, zero pivots to zero columns: `cholesky_into` of the chain alone.
+#[inline(always)]
+fn cholesky(n: usize, a: &[Lane], out: &mut [Lane]) {
+    for i in 0..n {
+        let (above, rows) = out.split_at_mut(i * n);
+        let row = &mut rows[..n];
+        for j in 0..i {
+            let other = &above[j * n..(j + 1) * n];
+            let product = dot(&row[..j], &other[..j]);
+            for l in 0..WIDE {
+                let rest = a[i * n + j][l] - product[l];
+                row[j][l] = if other[j][l] > 0.0 { rest / other[j][l] } else { 0.0 };
+            }
+        }
+        let product = dot(&row[..i], &row[..i]);
+        let whole = &a[i * n + i];
+        for l in 0..WIDE {
+            let pivot = whole[l] - product[l];
+            row[i][l] = if pivot > 1e-15 * whole[l] { pivot.sqrt() } else { 0.0 };
+        }
+        row[i + 1..].fill([0.0; WIDE]);
+    }
+}
+
+#[cfg(test)]
+mod tests;
