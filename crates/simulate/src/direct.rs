@@ -131,7 +131,7 @@ impl Block {
             fields: vec![[0.0; TOGETHER]; shape.rows()],
             gram: [[0.0; TOGETHER]; TOGETHER],
             kicks: vec![0.0; shape.trained * TOGETHER],
-            room: vec![[[0.0; 4]; TOGETHER]; shape.rows().max(2)],
+            room: vec![[[0.0; 4]; TOGETHER]; shape.rows()],
         }
     }
 

@@ -119,6 +119,42 @@ dispatch! {
     }
 }
 
+#[inline(always)]
+fn accumulate(x: &Lanes, y: &Lanes, sums: &mut Lanes) {
+    for lane in 0..4 {
+        sums[lane] = x[lane].mul_add(y[lane], sums[lane]);
+    }
+}
+
+dispatch! {
+    /// Products of four inputs with each other, in lanes: (0,1), (0,2), (0,3), (1,2), (1,3), (2,3).
+    fn mutual_products(inputs: &[f64], d: usize, out: &mut [[Lanes; 2]; 6]) {
+        let [a, b, c, e] = [&inputs[..d], &inputs[d..2 * d], &inputs[2 * d..3 * d], &inputs[3 * d..4 * d]];
+        // Two sums per product, taken in turn: one would wait for its own last addition.
+        let mut sums = [[[0.0; 4]; 2]; 6];
+        let whole = d / 8 * 8;
+        for at in (0..whole).step_by(8) {
+            for half in 0..2 {
+                let part = |x: &[f64]| -> Lanes { x[at + 4 * half..][..4].try_into().expect("a whole chunk") };
+                let (a, b, c, e) = (part(a), part(b), part(c), part(e));
+                accumulate(&a, &b, &mut sums[0][half]);
+                accumulate(&a, &c, &mut sums[1][half]);
+                accumulate(&a, &e, &mut sums[2][half]);
+                accumulate(&b, &c, &mut sums[3][half]);
+                accumulate(&b, &e, &mut sums[4][half]);
+                accumulate(&c, &e, &mut sums[5][half]);
+            }
+        }
+        for at in whole..d {
+            let (half, lane) = ((at - whole) / 4, (at - whole) % 4);
+            for (sums, (x, y)) in sums.iter_mut().zip([(a, b), (a, c), (a, e), (b, c), (b, e), (c, e)]) {
+                sums[half][lane] += x[at] * y[at];
+            }
+        }
+        *out = sums;
+    }
+}
+
 #[inline(never)]
 fn fold_lanes(lanes: &[[Lanes; TOGETHER]], out: &mut [[f64; TOGETHER]]) {
     for (lanes, out) in lanes.iter().zip(out) {
@@ -177,8 +213,7 @@ pub(crate) fn project(weights: &Mat, inputs: &[f64], batch: usize, out: &mut [f6
     }
 }
 
-/// Products of four inputs with every row, and with each other (above the diagonal). `room` has a place per row, and
-/// at least two.
+/// Products of four inputs with every row, and with each other (above the diagonal). `room` has a place per row.
 pub(crate) fn project_four(
     weights: &Mat,
     inputs: &[f64],
@@ -190,10 +225,11 @@ pub(crate) fn project_four(
     let all = weights.rows();
     products(weights.as_slice(), inputs, d, &mut room[..all]);
     fold_lanes(&room[..all], fields);
-    // By symmetry two rows of X Xᵀ and one more number are all of it that is above the diagonal.
-    products(inputs, inputs, d, &mut room[..2]);
-    fold_lanes(&room[..2], gram);
-    gram[2][3] = dot(&inputs[2 * d..3 * d], &inputs[3 * d..]);
+    let mut mutual = [[[0.0; 4]; 2]; 6];
+    mutual_products(inputs, d, &mut mutual);
+    for ((r, s), [even, odd]) in [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)].into_iter().zip(mutual) {
+        gram[r][s] = fold([even[0], even[1], even[2], even[3], odd[0], odd[1], odd[2], odd[3]]);
+    }
 }
 
 /// w_i ← w_i + Σ_j coefficients_ij x_j for the trained rows.

@@ -16,6 +16,9 @@ macro_rules! kernels {
             /// Partial sums of one product: two vector registers.
             const LANES: usize = $lanes;
 
+            /// One of them, for the end of a row.
+            const HALF: usize = LANES / 2;
+
             /// The four sums. Never inlined: next to the loops it would tempt the compiler to vectorise across rows.
             #[inline(never)]
             fn fold(sums: &[[$number; LANES]; TOGETHER], out: &mut [$number; TOGETHER]) {
@@ -33,13 +36,13 @@ macro_rules! kernels {
 
             /// A vector of a row.
             #[inline(always)]
-            fn part(row: &[$number], at: usize) -> &[$number; LANES] {
-                row[at..at + LANES].try_into().expect("a vector")
+            fn part<const N: usize>(row: &[$number], at: usize) -> &[$number; N] {
+                row[at..at + N].try_into().expect("a vector")
             }
 
             #[inline(always)]
-            fn accumulate(w: &[$number; LANES], x: &[$number; LANES], sums: &mut [$number; LANES]) {
-                for lane in 0..LANES {
+            fn accumulate<const N: usize>(w: &[$number; N], x: &[$number; N], sums: &mut [$number; LANES]) {
+                for lane in 0..N {
                     sums[lane] = w[lane].mul_add(x[lane], sums[lane]);
                 }
             }
@@ -65,15 +68,23 @@ macro_rules! kernels {
                     let [mut s0, mut s1, mut s2, mut s3] = [[0.0; LANES]; TOGETHER];
                     let whole = d / LANES * LANES;
                     for at in (0..whole).step_by(LANES) {
-                        let w = part(weights, at);
+                        let w = part::<LANES>(weights, at);
                         accumulate(w, part(x[0], at), &mut s0);
                         accumulate(w, part(x[1], at), &mut s1);
                         accumulate(w, part(x[2], at), &mut s2);
                         accumulate(w, part(x[3], at), &mut s3);
                     }
+                    let end = if d - whole < HALF { whole } else { whole + HALF };
+                    if end > whole {
+                        let w = part::<HALF>(weights, whole);
+                        accumulate(w, part(x[0], whole), &mut s0);
+                        accumulate(w, part(x[1], whole), &mut s1);
+                        accumulate(w, part(x[2], whole), &mut s2);
+                        accumulate(w, part(x[3], whole), &mut s3);
+                    }
                     fold(&[s0, s1, s2, s3], out);
                     for (out, x) in out.iter_mut().zip(&x) {
-                        for at in whole..d {
+                        for at in end..d {
                             *out += weights[at] * x[at];
                         }
                     }
@@ -108,23 +119,37 @@ macro_rules! kernels {
                     let [mut s0, mut s1, mut s2, mut s3] = [[0.0; LANES]; TOGETHER];
                     let whole = d / LANES * LANES;
                     for at in (0..whole).step_by(LANES) {
-                        let w = part(weights, at);
+                        let w = part::<LANES>(weights, at);
                         accumulate(w, part(x[0], at), &mut s0);
                         accumulate(w, part(x[1], at), &mut s1);
                         accumulate(w, part(x[2], at), &mut s2);
                         accumulate(w, part(x[3], at), &mut s3);
                         let g: &mut [$number; LANES] = (&mut gradient[at..at + LANES]).try_into().expect("a vector");
-                        let (a, b, c, e) = (part(a, at), part(b, at), part(c, at), part(e, at));
+                        let (a, b, c, e) = (part::<LANES>(a, at), part::<LANES>(b, at), part::<LANES>(c, at), part::<LANES>(e, at));
                         for lane in 0..LANES {
                             g[lane] = added(kicks, [a[lane], b[lane], c[lane], e[lane]], g[lane]);
                         }
                     }
-                    for at in whole..d {
+                    let end = if d - whole < HALF { whole } else { whole + HALF };
+                    if end > whole {
+                        let w = part::<HALF>(weights, whole);
+                        accumulate(w, part(x[0], whole), &mut s0);
+                        accumulate(w, part(x[1], whole), &mut s1);
+                        accumulate(w, part(x[2], whole), &mut s2);
+                        accumulate(w, part(x[3], whole), &mut s3);
+                        let g: &mut [$number; HALF] = (&mut gradient[whole..end]).try_into().expect("a vector");
+                        let (a, b, c, e) =
+                            (part::<HALF>(a, whole), part::<HALF>(b, whole), part::<HALF>(c, whole), part::<HALF>(e, whole));
+                        for lane in 0..HALF {
+                            g[lane] = added(kicks, [a[lane], b[lane], c[lane], e[lane]], g[lane]);
+                        }
+                    }
+                    for at in end..d {
                         gradient[at] = added(kicks, [a[at], b[at], c[at], e[at]], gradient[at]);
                     }
                     fold(&[s0, s1, s2, s3], out);
                     for (out, x) in out.iter_mut().zip(&x) {
-                        for at in whole..d {
+                        for at in end..d {
                             *out += weights[at] * x[at];
                         }
                     }
@@ -196,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_sweep_is_a_projection_and_an_addition() {
-        for d in [5, 16, 37] {
+        for d in [5, 12, 16, 37] {
             let x: Vec<f64> = (0..8 * d).map(|i| (i as f64 * 0.37).sin()).collect();
             let (new, old) = x.split_at(4 * d);
             let weights: Vec<f64> = (0..d).map(|i| (i as f64 * 0.11).cos()).collect();

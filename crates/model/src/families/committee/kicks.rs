@@ -23,7 +23,12 @@ const MANY: usize = 128;
 pub(super) fn fill(loss: &SquareLoss<Hidden, Labels>, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
     scalars.fill(0.0);
     let units = loss.student.weights.len() + loss.teacher.weights.len();
-    // What is not used of a buffer must be zeroed all the same, which a single sample would feel.
+    if batch.size == 1 && units <= CHUNK {
+        // A size that the compiler knows leaves no loops over samples.
+        let one = Batch { size: 1, ..*batch };
+        return block(loss, &one, 0..1, &mut [0.0; 4 * CHUNK], rows, scalars);
+    }
+    // What is not used of a buffer must be zeroed all the same, which a few samples would feel.
     match units * batch.size {
         0..=CHUNK => block(loss, batch, 0..batch.size, &mut [0.0; 4 * CHUNK], rows, scalars),
         0..=FEW => block(loss, batch, 0..batch.size, &mut [0.0; 4 * FEW], rows, scalars),
@@ -38,7 +43,8 @@ pub(super) fn fill(loss: &SquareLoss<Hidden, Labels>, batch: &Batch, rows: &mut 
     }
 }
 
-/// The same for some of the samples. `room` holds two numbers per unit and sample, and two per sample.
+/// The same for some of the samples, inlined for those sizes. `room` holds two numbers per unit and sample, and two per sample.
+#[inline(always)]
 fn block(
     loss: &SquareLoss<Hidden, Labels>,
     batch: &Batch,
@@ -55,8 +61,12 @@ fn block(
     let (slopes, room) = room.split_at_mut((k + m) * width);
     let (outputs, room) = room.split_at_mut(width);
     let labels = &mut room[..width];
-    for (unit, values) in values.chunks_exact_mut(width).enumerate() {
-        values.copy_from_slice(&batch.fields[of(unit)]);
+    if width == size {
+        values.copy_from_slice(&batch.fields[..(k + m) * size]);
+    } else {
+        for (unit, values) in values.chunks_exact_mut(width).enumerate() {
+            values.copy_from_slice(&batch.fields[of(unit)]);
+        }
     }
     if (k + m) * width <= CHUNK && Arc::ptr_eq(&student.activation, &teacher.activation) {
         // The slopes of the teacher cost nothing here, a second call would.
@@ -88,6 +98,7 @@ fn block(
 }
 
 /// sums_j = Σ_i weight_i value_ij.
+#[inline(always)]
 fn weighted_sums(sums: &mut [f64], weights: &[f64], values: &[f64]) {
     sums.fill(0.0);
     for (a, values) in weights.iter().zip(values.chunks_exact(sums.len())) {
