@@ -64,9 +64,17 @@ pub struct Batch<'a> {
     pub scalars: &'a [f64],
     /// Label noise per sample.
     pub noise: &'a [f64],
+    /// Labels, noise included, where the caller has them from [`LocalRule::labels`]: those of a training set do not
+    /// change. Empty otherwise.
+    pub labels: &'a [f64],
 }
 
-impl Batch<'_> {
+impl<'a> Batch<'a> {
+    /// A batch whose labels are not known yet.
+    pub fn new(fields: &'a [f64], size: usize, scalars: &'a [f64], noise: &'a [f64]) -> Self {
+        Self { fields, size, scalars, noise, labels: &[] }
+    }
+
     /// Sample j, its fields copied to `fields`.
     pub fn sample<'b>(&'b self, j: usize, fields: &'b mut [f64]) -> Sample<'b> {
         for (k, h) in fields.iter_mut().enumerate() {
@@ -221,6 +229,18 @@ pub trait LocalRule: Send + Sync + Debug {
     /// hard parts. None for students that read frozen fields themselves (pre-trained rows).
     fn label(&self, _frozen: &[f64], _noise: f64) -> Option<f64> {
         None
+    }
+
+    /// The labels of the samples of a batch, for callers that meet the same samples again. False, with nothing written,
+    /// where [`label`](Self::label) knows none.
+    fn labels(&self, batch: &Batch, out: &mut [f64]) -> bool {
+        let shape = self.shape();
+        let mut fields = vec![0.0; shape.rows()];
+        out.iter_mut().enumerate().all(|(j, out)| {
+            let sample = batch.sample(j, &mut fields);
+            let label = self.label(&sample.fields[shape.trained..], sample.noise);
+            label.map(|y| *out = y).is_some()
+        })
     }
 
     /// G_i, the weight of block i of the Hessian (1/n) Σ G_i x xᵀ with respect to row i.

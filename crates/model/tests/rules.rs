@@ -26,7 +26,7 @@ impl Draw {
 }
 
 /// Every example with its rule and a few dozen draws.
-fn for_every_example(test: impl Fn(&str, &dyn LocalRule, Vec<Draw>)) {
+fn for_every_example(mut test: impl FnMut(&str, &dyn LocalRule, Vec<Draw>)) {
     for (index, model) in Model::examples().iter().enumerate() {
         let rule = model.rule().unwrap();
         let mut stream = Stream::at(Address { seed: 11, replica: index as u32, step: 0, lane: 0 });
@@ -122,7 +122,7 @@ fn a_batch_is_its_samples() {
         let noise: Vec<f64> = draws.iter().map(|d| d.noise).collect();
         let scalars = &draws[0].scalars;
         let (mut rows, mut sums) = (vec![0.0; shape.trained * size], vec![0.0; shape.scalars]);
-        rule.kick_batch(&Batch { fields: &fields, size, scalars, noise: &noise }, &mut rows, &mut sums);
+        rule.kick_batch(&Batch::new(&fields, size, scalars, &noise), &mut rows, &mut sums);
         let mut kick = Kick::new(shape);
         let (mut expected, mut sizes) = (vec![0.0; shape.scalars], vec![0.0; shape.scalars]);
         for (j, draw) in draws.iter().enumerate() {
@@ -148,6 +148,39 @@ fn a_batch_is_its_samples() {
 }
 
 #[test]
+fn labels_known_beforehand_change_nothing() {
+    let mut known = 0;
+    for_every_example(|name, rule, draws| {
+        let (shape, size) = (rule.shape(), draws.len());
+        let fields: Vec<f64> =
+            (0..shape.rows()).flat_map(|k| draws.iter().map(move |d| d.fields[k])).collect();
+        let noise: Vec<f64> = draws.iter().map(|d| d.noise).collect();
+        let batch = Batch::new(&fields, size, &draws[0].scalars, &noise);
+        let mut labels = vec![0.0; size];
+        if !rule.labels(&batch, &mut labels) {
+            return;
+        }
+        known += 1;
+        for (label, draw) in labels.iter().zip(&draws) {
+            let one = rule.label(&draw.fields[shape.trained..], draw.noise).expect("a label");
+            assert!((label - one).abs() < 1e-13 * (1.0 + one.abs()), "{name}: {label} and {one}");
+        }
+        let kicks = |batch: &Batch| {
+            let (mut rows, mut sums) = (vec![0.0; shape.trained * size], vec![0.0; shape.scalars]);
+            rule.kick_batch(batch, &mut rows, &mut sums);
+            let mut losses = vec![0.0; size];
+            rule.loss_batch(batch, &mut losses);
+            [rows, sums, losses].concat()
+        };
+        for (with, without) in kicks(&Batch { labels: &labels, ..batch }).iter().zip(kicks(&batch)) {
+            // Labels may be summed in another order.
+            assert!((with - without).abs() < 1e-12 * (1.0 + without.abs()), "{name}: {with} and {without}");
+        }
+    });
+    assert!(known >= 10, "only {known} examples have labels");
+}
+
+#[test]
 fn losses_and_curvatures_of_a_batch_are_those_of_its_samples() {
     for_every_example(|name, rule, draws| {
         let (shape, size) = (rule.shape(), draws.len());
@@ -155,7 +188,7 @@ fn losses_and_curvatures_of_a_batch_are_those_of_its_samples() {
             (0..shape.rows()).flat_map(|k| draws.iter().map(move |d| d.fields[k])).collect();
         let noise: Vec<f64> = draws.iter().map(|d| d.noise).collect();
         let scalars = &draws[0].scalars;
-        let batch = Batch { fields: &fields, size, scalars, noise: &noise };
+        let batch = Batch::new(&fields, size, scalars, &noise);
         let mut losses = vec![0.0; size];
         rule.loss_batch(&batch, &mut losses);
         for columns in [shape.trained, shape.rows()] {

@@ -244,7 +244,7 @@ impl DirectChain {
             self.rule.kick(&sample, &mut self.kick);
             self.kicks.copy_from_slice(&self.kick.rows);
         } else {
-            let batch = Batch { fields: &self.fields, size: b, scalars: &self.scalars, noise: &self.labels };
+            let batch = Batch::new(&self.fields, b, &self.scalars, &self.labels);
             self.rule.kick_batch(&batch, &mut self.kicks, &mut self.kick.scalars);
         }
         let per_sample = s / b as f64;
@@ -310,7 +310,7 @@ impl DirectChain {
             let (fields, kicks) = (&mut slab.fields[..n * self.shape.rows()], &mut slab.kicks[..n * k]);
             kernels::project(&self.weights, inputs, n, fields);
             let noise = &self.labels[from..from + n];
-            let part = Batch { fields, size: n, scalars: &self.scalars, noise };
+            let part = Batch::new(fields, n, &self.scalars, noise);
             self.rule.kick_batch(&part, kicks, &mut slab.scalars);
             self.kick.scalars.iter_mut().zip(&slab.scalars).for_each(|(sum, part)| *sum += part);
             kicks.iter_mut().for_each(|c| *c *= -per_sample);

@@ -5,6 +5,7 @@ use super::kernels::{Number, TOGETHER};
 use crate::chain::{Chain, Seat};
 use didact_math::linalg::{Mat, dot};
 use didact_math::random::{Address, Stream};
+use didact_math::simd::prefetch;
 use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
 use didact_model::problem::ProblemError;
 use didact_model::rule::{Batch, LocalRule};
@@ -39,6 +40,8 @@ pub(super) struct FullBatchChain<T> {
     samples: usize,
     /// v_μ, frozen x n: they never change.
     frozen: Vec<f64>,
+    /// Labels, noise included; empty if the rule has none.
+    labels: Vec<f64>,
     noise: Vec<f64>,
     step_size: f64,
     scalar_step: f64,
@@ -135,6 +138,7 @@ impl<T: Number> FullBatchChain<T> {
             inputs,
             samples: noise.len(),
             frozen: Vec::new(),
+            labels: Vec::new(),
             noise,
             step_size: problem.step_size(dimension),
             scalar_step: problem.step_size(dimension) * training.scalar_ratio,
@@ -147,6 +151,7 @@ impl<T: Number> FullBatchChain<T> {
             sound: true,
         };
         chain.project_frozen();
+        chain.label_all();
         Ok(chain)
     }
 
@@ -205,6 +210,21 @@ impl<T: Number> FullBatchChain<T> {
         self.frozen = frozen;
     }
 
+    /// Labels of all samples, once and for all, if the rule has any.
+    fn label_all(&mut self) {
+        let n = self.samples;
+        let mut labels = vec![0.0; n];
+        // Labels do not read the trained fields, which have a place all the same.
+        let fields = [vec![0.0; self.shape.trained * n], self.frozen.clone()].concat();
+        if self.rule.labels(&Batch::new(&fields, n, &self.scalars, &self.noise), &mut labels) {
+            self.labels = labels;
+        }
+    }
+
+    fn labels_of(&self, at: usize, size: usize) -> &[f64] {
+        if self.labels.is_empty() { &[] } else { &self.labels[at..at + size] }
+    }
+
     /// Four rows from `at` on, of which `count` exist; the others are zeros.
     fn four<'a>(&'a self, at: usize, count: usize, room: &'a mut Vec<T>, tail: &'a mut Vec<T>) -> &'a [T] {
         let d = self.dimension();
@@ -234,7 +254,8 @@ impl<T: Number> FullBatchChain<T> {
                 .copy_from_slice(&self.frozen[n * self.samples + at..][..size]);
         }
         let noise = &self.noise[at..at + size];
-        let batch = Batch { fields: &fields[..(k + f) * size], size, scalars: &self.scalars, noise };
+        let batch = Batch::new(&fields[..(k + f) * size], size, &self.scalars, noise);
+        let batch = Batch { labels: self.labels_of(at, size), ..batch };
         self.rule.kick_batch(&batch, &mut kicks[..k * size], room);
         sums.sound &= kicks[..k * size].iter().all(|c| c.abs() < 1e100);
         sums.scalars.iter_mut().zip(room).for_each(|(sum, g)| *sum += *g);
@@ -271,6 +292,7 @@ impl<T: Number> FullBatchChain<T> {
                     *h = z.to_double();
                 }
             }
+            ask_for(&x[((at + rows) * d).min(x.len())..], d);
             self.kicks(at, rows, &mut fields, &mut kicks, &mut sums, &mut scalars);
             before.iter_mut().zip(&kicks).for_each(|(b, c)| *b = T::from_double(*c));
         }
@@ -377,6 +399,18 @@ impl<T: Number> FullBatchChain<T> {
     }
 }
 
+/// Asks for the beginnings of the next four rows, so that memory is not idle while kicks are computed.
+fn ask_for<T: Number>(x: &[T], d: usize) {
+    const LINE: usize = 64;
+    /// Of each row: together what memory delivers in the time of the kicks of a block.
+    const LINES: usize = 32;
+    for row in x.chunks(d.max(1)).take(TOGETHER) {
+        for line in row.chunks(LINE / size_of::<T>()).take(LINES) {
+            prefetch(line.as_ptr().cast());
+        }
+    }
+}
+
 fn round<T: Number>(row: &[f64]) -> Vec<T> {
     row.iter().map(|w| T::from_double(*w)).collect()
 }
@@ -455,7 +489,8 @@ impl<T: Number> Chain for FullBatchChain<T> {
                         .copy_from_slice(&self.frozen[n * self.samples + at..][..size]);
                 }
                 let noise = &self.noise[at..at + size];
-                let batch = Batch { fields: &fields[..(k + f) * size], size, scalars: &self.scalars, noise };
+                let batch = Batch::new(&fields[..(k + f) * size], size, &self.scalars, noise);
+                let batch = Batch { labels: self.labels_of(at, size), ..batch };
                 self.rule.loss_batch(&batch, &mut losses[..size]);
                 total += losses[..size].iter().sum::<f64>();
             }

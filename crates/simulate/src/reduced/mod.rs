@@ -199,8 +199,7 @@ impl ReducedChain {
         if self.label_noise > 0.0 {
             work.labels.iter_mut().zip(self.noise.labels()).for_each(|(l, z)| *l = self.label_noise * z);
         }
-        let batch =
-            Batch { fields: &work.batch_fields, size: b, scalars: &self.scalars, noise: &work.labels };
+        let batch = Batch::new(&work.batch_fields, b, &self.scalars, &work.labels);
         self.rule.kick_batch(&batch, &mut work.coefficients, &mut work.kick.scalars);
         let per_sample = s / b as f64;
         work.coefficients.iter_mut().for_each(|c| *c *= -per_sample);

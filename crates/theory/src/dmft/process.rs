@@ -34,6 +34,8 @@ pub struct Process<'a> {
     /// Rows of the Cholesky factor of Cov(v, W(0), W(1), …).
     factor: Vec<Vec<f64>>,
     memory: Memory,
+    /// Whether the samples know their labels.
+    labelled: bool,
 }
 
 /// What the samples remember, block after block; see [`Block`]. One allocation each: the system hands out fresh pages.
@@ -85,7 +87,7 @@ impl<'a> Process<'a> {
         let horizon = (points.columns() - shape.frozen - 1) / shape.trained;
         let per_step = shape.trained * LANES;
         let strides =
-            [(shape.frozen + 1) * LANES, 2 * per_step, horizon * per_step, horizon * per_step * size.columns];
+            [(shape.frozen + 2) * LANES, 2 * per_step, horizon * per_step, horizon * per_step * size.columns];
         let blocks = points.samples() / LANES;
         let [mut given, now, kicks, curvature] = strides.map(|stride| vec![0.0; blocks * stride]);
         for (block, given) in given.chunks_exact_mut(strides[0]).enumerate() {
@@ -99,10 +101,19 @@ impl<'a> Process<'a> {
                 given[shape.frozen * per + strip] = noise;
             }
         }
+        let mut labelled = true;
+        let mut fields = vec![0.0; shape.rows() * LANES];
+        for given in given.chunks_exact_mut(strides[0]) {
+            let (frozen, rest) = given.split_at_mut(shape.frozen * LANES);
+            let (noise, labels) = rest.split_at_mut(LANES);
+            // Labels do not read the trained fields, which have a place all the same.
+            fields[per_step..].copy_from_slice(frozen);
+            labelled &= equations.rule.labels(&Batch::new(&fields, LANES, &equations.scalars, noise), labels);
+        }
         let memory = Memory { given, now, kicks, curvature, strides };
         let kernels = Kernels::default();
         let scalars = equations.scalars.clone();
-        Self { equations, points, size, kernels, scalars, factor, memory }
+        Self { equations, points, size, kernels, scalars, factor, memory, labelled }
     }
 
     /// Steps done: kernels of steps 0..t are known.
@@ -128,6 +139,7 @@ impl<'a> Process<'a> {
         let step = Step {
             t,
             size: self.size,
+            labelled: self.labelled,
             equations: self.equations,
             scalars: &self.scalars,
             rows: &self.factor[self.size.frozen + t * self.size.trained..],
@@ -239,12 +251,14 @@ impl<'a> Process<'a> {
                 let mut fields = vec![0.0; (size.trained + size.frozen) * LANES];
                 for (at, (given, now)) in givens.chunks_exact(given).zip(nows.chunks_exact(now)).enumerate() {
                     let (_, weights) = self.points.block(group * GROUP + at);
-                    let (frozen, noise) = given.split_at(size.frozen * LANES);
+                    let (frozen, rest) = given.split_at(size.frozen * LANES);
+                    let (noise, labels) = rest.split_at(LANES);
+                    let labels = if self.labelled { labels } else { &[] };
                     let (fresh, moved) = now.split_at(size.trained * LANES);
                     let mut mean = |rows: &[f64]| {
                         fields[..rows.len()].copy_from_slice(rows);
                         fields[rows.len()..].copy_from_slice(frozen);
-                        let batch = Batch { fields: &fields, size: LANES, scalars: &self.scalars, noise };
+                        let batch = Batch { labels, ..Batch::new(&fields, LANES, &self.scalars, noise) };
                         self.equations.rule.loss_batch(&batch, &mut losses);
                         let mut sum = [[0.0; 4]];
                         for (loss, weight) in strips(&losses).iter().zip(strips(weights)) {

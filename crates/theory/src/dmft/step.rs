@@ -10,7 +10,7 @@ use didact_model::rule::Batch;
 
 /// What LANES samples remember, in memory that all blocks share.
 pub(super) struct Block<'b> {
-    /// v, then the label noise, (f + 1) x LANES.
+    /// v, then the label noise, then the labels if the rule has any; f + 2 rows of LANES.
     pub(super) given: &'b [f64],
     /// W(t), then V(t), m x LANES each.
     pub(super) now: &'b mut [f64],
@@ -62,6 +62,8 @@ pub(super) struct Step<'a> {
     pub(super) size: Dimensions,
     pub(super) equations: &'a Equations,
     pub(super) scalars: &'a [f64],
+    /// Whether the samples know their labels.
+    pub(super) labelled: bool,
     /// W_i(t) = Σ_c row_i[c] z_c over frozen columns, then innovations.
     pub(super) rows: &'a [Vec<f64>],
     /// −(η/δ) R_θ(t,s)_ij, as coefficients of φ_j(s), per i.
@@ -137,10 +139,12 @@ impl Step<'_> {
                 now[(m + i) * per + strip] = field;
             }
         }
-        let (frozen, noise) = block.given.split_at(f * LANES);
+        let (frozen, rest) = block.given.split_at(f * LANES);
+        let (noise, labels) = rest.split_at(LANES);
+        let labels = if self.labelled { labels } else { &[] };
         room.fields[..m * LANES].copy_from_slice(now[m * per..].as_flattened());
         room.fields[m * LANES..].copy_from_slice(frozen);
-        let batch = Batch { fields: &room.fields, size: LANES, scalars: self.scalars, noise };
+        let batch = Batch { labels, ..Batch::new(&room.fields, LANES, self.scalars, noise) };
         let rule = &self.equations.rule;
         if !self.scalars.is_empty() {
             rule.kick_batch(&batch, &mut room.kicks, &mut room.kick.scalars);

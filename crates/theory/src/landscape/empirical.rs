@@ -152,7 +152,7 @@ impl<'a> Run<'a> {
         let mut kicks = vec![0.0; m * n];
         for _ in 0..steps {
             let fields = self.fields();
-            let batch = Batch { fields: &fields, size: n, scalars: &[], noise: &self.noise };
+            let batch = Batch::new(&fields, n, &[], &self.noise);
             self.rule.kick_batch(&batch, &mut kicks, &mut []);
             for j in 0..m {
                 for i in 0..n {
@@ -184,7 +184,7 @@ impl<'a> Run<'a> {
     pub fn whole_hessian(&self) -> EmpiricalHessian<'_> {
         let (n, m) = (self.inputs.rows(), self.rule.shape().trained);
         let fields = self.fields();
-        let batch = Batch { fields: &fields, size: n, scalars: &[], noise: &self.noise };
+        let batch = Batch::new(&fields, n, &[], &self.noise);
         let (mut kicks, mut weights) = (vec![0.0; m * n], vec![0.0; m * m * n]);
         self.rule.curvature_batch(&batch, m, &mut kicks, &mut weights);
         EmpiricalHessian::of_rows(&self.inputs, m, weights)

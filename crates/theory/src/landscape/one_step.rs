@@ -94,9 +94,9 @@ pub fn one_step(
         v.iter().for_each(|v| fields.extend(std::iter::repeat_n(*v, size)));
         let (mut fresh, mut used) = (vec![0.0; size], vec![0.0; size]);
         let noise = vec![e; size];
-        rule.loss_batch(&Batch { fields: &fields, size, scalars: &[], noise: &noise }, &mut fresh);
+        rule.loss_batch(&Batch::new(&fields, size, &[], &noise), &mut fresh);
         fields[..size].iter_mut().for_each(|field| *field -= eta / delta * phi0);
-        let trained = Batch { fields: &fields, size, scalars: &[], noise: &noise };
+        let trained = Batch::new(&fields, size, &[], &noise);
         let (mut phi1, mut derivatives) = (vec![0.0; size], vec![0.0; (1 + k) * size]);
         rule.loss_batch(&trained, &mut used);
         rule.curvature_batch(&trained, 1 + k, &mut phi1, &mut derivatives);

@@ -100,7 +100,7 @@ fn at_spacing(
         noise.iter_mut().for_each(|e| *e *= label_noise);
         noise.resize(size, 0.0);
         fields[..size].iter_mut().for_each(|v| *v *= norm);
-        let batch = Batch { fields: &fields, size, scalars: &[], noise: &noise };
+        let batch = Batch::new(&fields, size, &[], &noise);
         let (mut loss, mut kick, mut curvature) = (vec![0.0; size], vec![0.0; size], vec![0.0; rows * size]);
         rule.loss_batch(&batch, &mut loss);
         rule.curvature_batch(&batch, rows, &mut kick, &mut curvature);

@@ -310,7 +310,8 @@ impl LocalRule for CommitteeRule {
     }
     fn kick(&self, sample: &Sample, out: &mut Kick) {
         let &Sample { fields, scalars, noise } = sample;
-        let one = Batch { fields, size: 1, scalars, noise: &[noise] };
+        let noise = [noise];
+        let one = Batch::new(fields, 1, scalars, &noise);
         kicks::fill(&self.loss, &one, &mut out.rows, &mut out.scalars);
     }
     fn kick_batch(&self, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {

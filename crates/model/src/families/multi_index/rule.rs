@@ -28,15 +28,18 @@ struct Units {
 }
 
 /// The same of a batch.
-struct BatchUnits {
+struct BatchUnits<'a> {
     /// f − y.
-    residuals: Vec<f64>,
-    /// y, if the loss reads them; empty otherwise.
-    labels: Vec<f64>,
+    residuals: &'a mut [f64],
+    /// y.
+    labels: &'a [f64],
     /// m x size.
-    slopes: Vec<f64>,
+    slopes: &'a [f64],
     /// m x size.
-    curvatures: Vec<f64>,
+    curvatures: &'a [f64],
+    /// ℓ′ and ℓ″, yet to be filled.
+    first: &'a mut [f64],
+    second: &'a mut [f64],
 }
 
 impl TwoLayerRule {
@@ -61,28 +64,39 @@ impl TwoLayerRule {
         Units { output, label, slopes, curvatures }
     }
 
-    fn batch_units(&self, batch: &Batch) -> BatchUnits {
+    /// Numbers that [`Self::batch_units`] needs room for.
+    fn room(&self, size: usize) -> Vec<f64> {
+        vec![0.0; (2 * self.trained() + 6) * size]
+    }
+
+    fn batch_units<'a>(&self, batch: &Batch<'a>, room: &'a mut [f64]) -> BatchUnits<'a> {
         let (m, n) = (self.trained(), batch.size);
-        let mut residuals = vec![0.0; n];
-        let frozen: Vec<&[f64]> = batch.fields[m * n..].chunks_exact(n).collect();
-        self.link.labels(&frozen, batch.noise, &mut residuals);
-        let labels = if self.loss.reads_labels() { residuals.clone() } else { Vec::new() };
-        residuals.iter_mut().for_each(|r| *r = -*r);
-        let (mut shifted, mut value) = (vec![0.0; n], vec![0.0; n]);
-        let (mut slopes, mut curvatures) = (vec![0.0; m * n], vec![0.0; m * n]);
+        let (slopes, room) = room.split_at_mut(m * n);
+        let (curvatures, room) = room.split_at_mut(m * n);
+        let mut parts = room.chunks_exact_mut(n);
+        let mut part = || parts.next().expect("room for six rows");
+        let (residuals, shifted, value, first, second, own) =
+            (part(), part(), part(), part(), part(), part());
+        let labels = if batch.labels.is_empty() {
+            self.labels(batch, own);
+            own
+        } else {
+            batch.labels
+        };
+        residuals.iter_mut().zip(labels).for_each(|(r, y)| *r = -y);
         for j in 0..m {
             let own = j * n..(j + 1) * n;
             let mut fields = &batch.fields[own.clone()];
             if self.biases[j] != 0.0 {
                 shifted.iter_mut().zip(fields).for_each(|(s, h)| *s = h + self.biases[j]);
-                fields = &shifted;
+                fields = shifted;
             }
-            self.activation.jets(fields, &mut value, &mut slopes[own.clone()], &mut curvatures[own]);
-            for (r, v) in residuals.iter_mut().zip(&value) {
+            self.activation.jets(fields, value, &mut slopes[own.clone()], &mut curvatures[own]);
+            for (r, v) in residuals.iter_mut().zip(&*value) {
                 *r += self.weights[j] * v;
             }
         }
-        BatchUnits { residuals, labels, slopes, curvatures }
+        BatchUnits { residuals, labels, slopes, curvatures, first, second }
     }
 }
 
@@ -107,9 +121,9 @@ impl LocalRule for TwoLayerRule {
 
     fn kick_batch(&self, batch: &Batch, rows: &mut [f64], _scalars: &mut [f64]) {
         let n = batch.size;
-        let BatchUnits { residuals, labels, slopes, .. } = self.batch_units(batch);
-        let (mut first, mut second) = (vec![0.0; n], vec![0.0; n]);
-        self.loss.slopes(&residuals, &labels, &mut first, &mut second);
+        let mut room = self.room(n);
+        let BatchUnits { residuals, labels, slopes, first, second, .. } = self.batch_units(batch, &mut room);
+        self.loss.slopes(residuals, labels, first, second);
         for ((out, slope), a) in rows.chunks_exact_mut(n).zip(slopes.chunks_exact(n)).zip(&self.weights) {
             for i in 0..n {
                 out[i] = a * first[i] * slope[i];
@@ -118,8 +132,9 @@ impl LocalRule for TwoLayerRule {
     }
 
     fn loss_batch(&self, batch: &Batch, out: &mut [f64]) {
-        let BatchUnits { residuals, labels, .. } = self.batch_units(batch);
-        self.loss.values(&residuals, &labels, out);
+        let mut room = self.room(batch.size);
+        let BatchUnits { residuals, labels, .. } = self.batch_units(batch, &mut room);
+        self.loss.values(residuals, labels, out);
     }
 
     /// ∂φ_i/∂h_j = (a_i a_j/m²) ℓ″ σ′_i σ′_j + δ_ij (a_i/m) ℓ′ σ″_i,      ∂φ_i/∂z_n = (a_i/m) ∂²ℓ/∂f∂y σ′_i ∂h/∂z_n.
@@ -145,9 +160,10 @@ impl LocalRule for TwoLayerRule {
 
     fn curvature_batch(&self, batch: &Batch, columns: usize, kicks: &mut [f64], curvature: &mut [f64]) {
         let (m, n) = (self.trained(), batch.size);
-        let BatchUnits { residuals, labels, slopes, curvatures } = self.batch_units(batch);
-        let (mut first, mut second) = (vec![0.0; n], vec![0.0; n]);
-        self.loss.slopes(&residuals, &labels, &mut first, &mut second);
+        let mut room = self.room(n);
+        let BatchUnits { residuals, labels, slopes, curvatures, first, second } =
+            self.batch_units(batch, &mut room);
+        self.loss.slopes(residuals, labels, first, second);
         for i in 0..m {
             let (a, slope) = (self.weights[i], &slopes[i * n..(i + 1) * n]);
             let kick = &mut kicks[i * n..(i + 1) * n];
@@ -194,6 +210,13 @@ impl LocalRule for TwoLayerRule {
 
     fn jumps(&self) -> Jumps {
         Jumps { trained: !self.activation.kinks().is_empty(), frozen: self.link.has_jumps() }
+    }
+
+    fn labels(&self, batch: &Batch, out: &mut [f64]) -> bool {
+        let n = batch.size;
+        let frozen: Vec<&[f64]> = batch.fields[self.trained() * n..].chunks_exact(n).collect();
+        self.link.labels(&frozen, batch.noise, out);
+        true
     }
 
     fn label(&self, frozen: &[f64], noise: f64) -> Option<f64> {

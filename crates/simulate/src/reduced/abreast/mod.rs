@@ -185,7 +185,7 @@ impl Company for Abreast {
         if label_noise > 0.0 {
             work.labels = noise.labels[noise.position].map(|z| label_noise * z);
         }
-        let batch = Batch { fields: &work.fields, size: WIDE, scalars: &[], noise: &work.labels };
+        let batch = Batch::new(&work.fields, WIDE, &[], &work.labels);
         self.chains[0].rule.kick_batch(&batch, &mut work.kicks, &mut []);
         if !coefficients(s, &work.kicks, &mut work.coefficients) {
             note_unsound(&mut self.unsound, &work.coefficients);
