@@ -31,21 +31,23 @@ pub(crate) fn best_of<T>(calls: usize, mut run: impl FnMut() -> T) -> (Times, T)
     while begin.elapsed() < WARM_UP {
         run();
     }
-    let mut timed = || {
-        let (start, before) = (Instant::now(), processor_seconds());
-        let value = run();
-        let wall = start.elapsed().as_secs_f64();
-        let cpu = before.zip(processor_seconds()).map(|(before, after)| after - before);
-        (Times { wall, cpu }, value)
-    };
-    let mut best = timed();
+    let mut best = timed(&mut run);
     for _ in 1..calls {
-        let next = timed();
+        let next = timed(&mut run);
         if next.0.wall < best.0.wall {
             best = next;
         }
     }
     best
+}
+
+/// One call, timed.
+pub(crate) fn timed<T>(run: impl FnOnce() -> T) -> (Times, T) {
+    let (start, before) = (Instant::now(), processor_seconds());
+    let value = run();
+    let wall = start.elapsed().as_secs_f64();
+    let cpu = before.zip(processor_seconds()).map(|(before, after)| after - before);
+    (Times { wall, cpu }, value)
 }
 
 /// Processor time of all threads so far, to the nanosecond. (The accounts under `/proc` move in scheduler ticks of 4 ms.)

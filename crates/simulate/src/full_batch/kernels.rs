@@ -12,12 +12,16 @@ macro_rules! kernels {
         pub(super) mod $module {
             use super::TOGETHER;
             use didact_math::dispatch;
+            use didact_math::simd::prefetch;
 
             /// Partial sums of one product: two vector registers.
             const LANES: usize = $lanes;
 
             /// One of them, for the end of a row.
             const HALF: usize = LANES / 2;
+
+            /// How far ahead of the loads memory is asked for, in numbers: a kilobyte.
+            const AHEAD: usize = 1024 / size_of::<$number>();
 
             /// The four sums. Never inlined: next to the loops it would tempt the compiler to vectorise across rows.
             #[inline(never)]
@@ -114,6 +118,7 @@ macro_rules! kernels {
                 ) {
                     let d = weights.len();
                     let gradient = &mut gradient[..d];
+                    let start: *const $number = x.as_ptr();
                     let x = rows(x, d);
                     let [a, b, c, e] = rows(before, d);
                     let [mut s0, mut s1, mut s2, mut s3] = [[0.0; LANES]; TOGETHER];
@@ -124,6 +129,12 @@ macro_rules! kernels {
                         accumulate(w, part(x[1], at), &mut s1);
                         accumulate(w, part(x[2], at), &mut s2);
                         accumulate(w, part(x[3], at), &mut s3);
+                        // Rows follow each other in memory, four by four: past the end of a row lies, three rows on, the
+                        // beginning of the one that is read next.
+                        let ahead = at + AHEAD + if at + AHEAD < d { 0 } else { 3 * d };
+                        for row in 0..TOGETHER {
+                            prefetch(start.wrapping_add(row * d + ahead).cast());
+                        }
                         let g: &mut [$number; LANES] = (&mut gradient[at..at + LANES]).try_into().expect("a vector");
                         let (a, b, c, e) = (part::<LANES>(a, at), part::<LANES>(b, at), part::<LANES>(c, at), part::<LANES>(e, at));
                         for lane in 0..LANES {

@@ -29,16 +29,16 @@ pub(super) fn fill(loss: &SquareLoss<Hidden, Labels>, batch: &Batch, rows: &mut 
         return block(loss, &one, 0..1, &mut [0.0; 4 * CHUNK], rows, scalars);
     }
     // What is not used of a buffer must be zeroed all the same, which a few samples would feel.
-    match units * batch.size {
-        0..=CHUNK => block(loss, batch, 0..batch.size, &mut [0.0; 4 * CHUNK], rows, scalars),
-        0..=FEW => block(loss, batch, 0..batch.size, &mut [0.0; 4 * FEW], rows, scalars),
-        0..=SOME => block(loss, batch, 0..batch.size, &mut [0.0; 4 * SOME], rows, scalars),
-        _ => {
-            let mut room = vec![0.0; (2 * units + 2) * MANY.min(batch.size)];
-            for first in (0..batch.size).step_by(MANY) {
-                let samples = first..(first + MANY).min(batch.size);
-                block(loss, batch, samples, &mut room, rows, scalars);
-            }
+    let activations = units * batch.size;
+    if activations <= FEW {
+        block(loss, batch, 0..batch.size, &mut [0.0; 4 * FEW], rows, scalars);
+    } else if activations <= SOME {
+        block(loss, batch, 0..batch.size, &mut [0.0; 4 * SOME], rows, scalars);
+    } else {
+        let mut room = vec![0.0; (2 * units + 2) * MANY.min(batch.size)];
+        for first in (0..batch.size).step_by(MANY) {
+            let samples = first..(first + MANY).min(batch.size);
+            block(loss, batch, samples, &mut room, rows, scalars);
         }
     }
 }
