@@ -63,8 +63,9 @@ impl Experiment {
         check_names(&resolved, &source)?;
         let points = points::expand(&resolved.sweep, "sweep", &source)?;
         let mut jobs = Vec::new();
+        let of_runs = resolved.of_runs();
         for point in &points {
-            let here = overrides::with(&resolved, &point.values, &source, "sweep")?;
+            let here = overrides::with(&of_runs, &point.values, &source, "sweep")?;
             for run in here.run.iter().filter(|run| point.lies_within(&run.within)) {
                 jobs.push(Job {
                     point: point.clone(),
@@ -137,6 +138,19 @@ fn check_names(d: &Description, source: &Source) -> Result<(), Diagnostic> {
             return Err(Diagnostic::new(message)
                 .hint("`where` takes keys of [sweep] and the two ends of a range")
                 .at_key(source, "run.where"));
+        }
+    }
+    let swept = d.sweep.keys().map(|key| (key, "sweep"));
+    for (key, owner) in swept.chain(d.run.iter().flat_map(|r| r.set.keys().map(|key| (key, "run.set")))) {
+        let section = key.split('.').next().unwrap_or_default();
+        if !Description::SECTIONS_OF_RUNS.contains(&section) {
+            let hint = match nearest(section, &Description::SECTIONS_OF_RUNS) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the sections of a run are {}", Description::SECTIONS_OF_RUNS.join(", ")),
+            };
+            return Err(Diagnostic::new(format!("`{key}` is no key of a run"))
+                .hint(hint)
+                .at_key(source, owner));
         }
     }
     for claim in &d.claim {
@@ -263,7 +277,7 @@ pub struct Cost {
 impl Job {
     /// An estimate from the sizes alone; nothing is computed.
     pub fn cost(&self) -> Cost {
-        let (problem, record) = (self.plan.problem(), &self.plan.record);
+        let (problem, record) = (self.plan.draft(), &self.plan.record);
         let shape = problem.rule.shape();
         let (rows, blocks) = (shape.rows() as f64, problem.spectrum.len() as f64);
         let (replicas, batch) = (f64::from(record.replicas), problem.training.batch as f64);

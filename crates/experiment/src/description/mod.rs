@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 pub type Overrides = BTreeMap<String, Value>;
 
 /// An experiment: what is learned, from what, how, what is written down, drawn and checked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Description {
     /// One line; the folder of the run is named after it.
@@ -84,6 +84,22 @@ impl Description {
         }
         self
     }
+
+    /// What runs depend on: the same without words, measures, claims, scans and figures.
+    pub fn of_runs(&self) -> Self {
+        Self {
+            model: self.model.clone(),
+            data: self.data.clone(),
+            training: self.training.clone(),
+            start: self.start.clone(),
+            record: self.record.clone(),
+            run: self.run.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// The sections of [`Self::of_runs`].
+    pub const SECTIONS_OF_RUNS: [&str; 6] = ["model", "data", "training", "start", "record", "run"];
 
     /// The seed of all random numbers.
     pub fn seed(&self) -> u64 {
