@@ -224,7 +224,7 @@ fn try_start(problem: &Problem, seed: u64, limit: bool, source: &Source) -> Resu
         let key = match &error {
             StartError::Spectrum(_) => "data.dimension",
             StartError::Dimension => "data",
-            StartError::Scalars { .. } => "start.scalars",
+            StartError::Scalars { .. } | StartError::ScalarDimension => "start.scalars",
             _ => "start",
         };
         Diagnostic::new(error).at_key(source, key)
