@@ -125,10 +125,11 @@ fn section<'a, T>(found: Option<&'a T>, name: &str, source: &Source) -> Result<&
     })
 }
 
-/// The problem of a description.
+/// The problem of a description, with the rule as far as a check needs it: [`Model::rule`] makes the one that can be run.
 pub fn problem(description: &Description, source: &Source) -> Result<Problem, Diagnostic> {
     let model = section(description.model.as_ref(), "model", source)?;
-    let rule = model.rule().map_err(|e| Diagnostic::new(&e).at_key(source, &format!("model.{}", e.key())))?;
+    let rule =
+        model.draft().map_err(|e| Diagnostic::new(&e).at_key(source, &format!("model.{}", e.key())))?;
     let spectrum = spectra::build(&description.data.spectrum, source)
         .map_err(|e| Diagnostic::new(e).at_key(source, "data.spectrum"))?;
     let training = section(description.training.as_ref(), "training", source)?;

@@ -87,7 +87,7 @@ fn evidence(claim: &Claim, points: &[Point], measured: &[Measured]) -> Result<(b
         let estimate = measure.at(point)?;
         let expected = match &claim.check.equals_measure {
             Some(name) => Some(find(name)?.at(point)?),
-            None => claim.check.equals.map(|value| Estimate { value, error: 0.0 }),
+            None => claim.check.equals.map(Estimate::exact),
         };
         let (ok, text) = compare(&claim.check, estimate, expected);
         holds &= ok;
@@ -125,11 +125,9 @@ pub fn digits(value: f64) -> String {
 }
 
 fn compare(check: &Check, estimate: Estimate, expected: Option<Estimate>) -> (bool, String) {
-    let Estimate { value, error } = estimate;
-    let mut text = digits(value);
-    if error > 0.0 {
-        text += &format!(" ± {}", digits(error));
-    }
+    let Estimate { value, error, .. } = estimate;
+    // Claims are judged by the standard error, also where an interval has two different ends.
+    let mut text = Estimate::new(value, error).to_string();
     let mut holds = value.is_finite();
     if let Some(want) = expected {
         let tolerance = [
@@ -168,7 +166,7 @@ mod tests {
     fn points(values: &[f64]) -> (Vec<Point>, Vec<Measured>) {
         let point =
             |(index, _): (usize, &f64)| Point { index, values: [("n".to_string(), json!(index))].into() };
-        let estimates = values.iter().map(|&value| Ok(Estimate { value, error: 0.1 })).collect();
+        let estimates = values.iter().map(|&value| Ok(Estimate::new(value, 0.1))).collect();
         let measured = Measured { name: "x".into(), values: estimates, global: false };
         (values.iter().enumerate().map(point).collect(), vec![measured])
     }

@@ -1,12 +1,12 @@
 //! Running an experiment: jobs in parallel, results kept one by one, the folder renamed when whole.
 
-use crate::claims::{self, Judged, Verdict, digits};
+use crate::claims::{self, Judged, Verdict};
 use crate::draw::Drawable;
-use crate::measure::{self, Measured};
+use crate::measure::{self, Estimate, Measured};
 use crate::plan::Experiment;
 use crate::quantities::{self, Scan};
 use crate::report::Report;
-use crate::results::Results;
+use crate::results::{Missing, Results};
 use crate::source::Diagnostic;
 use crate::store::{Table, write_atomically};
 use didact_figure::Figure;
@@ -217,10 +217,9 @@ impl Experiment {
     }
 
     fn measure_rows(&self, measured: &Measured) -> Vec<(String, String)> {
-        let text = |value: &Result<measure::Estimate, String>| match value {
-            Ok(e) if e.error > 0.0 => format!("{} ± {}", digits(e.value), digits(e.error)),
-            Ok(e) => digits(e.value),
-            Err(why) => why.clone(),
+        let text = |value: &Result<Estimate, Missing>| match value {
+            Ok(estimate) => estimate.to_string(),
+            Err(why) => why.to_string(),
         };
         if measured.global || self.points.len() == 1 {
             return vec![(measured.name.clone(), text(&measured.values[0]))];

@@ -21,6 +21,7 @@ pub mod description;
 pub mod draw;
 pub mod execute;
 pub mod measure;
+mod names;
 pub mod overrides;
 pub mod plan;
 pub mod points;

@@ -1,9 +1,10 @@
 //! Numbers read off the results, with their standard errors.
 
+use crate::claims::digits;
 use crate::description::{Extremum, FitErrors, Measure, MeasureKind, Overrides};
 use crate::points::Point;
 use crate::quantities;
-use crate::results::{Results, is_left_out};
+use crate::results::{Missing, Results};
 use crate::store::Table;
 use didact_analysis::exponent::{fit_exponent, logarithmic_law};
 use didact_analysis::passage::Passage;
@@ -14,6 +15,7 @@ use didact_analysis::survival::kaplan_meier;
 use didact_math::expression::Expression;
 use didact_math::fits::{Noise, straight_line};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Probability within one standard deviation of a normal variable: the confidence that makes an interval comparable
 /// with a standard error.
@@ -24,8 +26,45 @@ const ONE_SIGMA: f64 = 0.682_689_492_137_085_9;
 pub struct Estimate {
     /// The value.
     pub value: f64,
-    /// Its standard error.
+    /// Its standard error; half the length of the interval, where there is one.
     pub error: f64,
+    /// The two ends of its interval of one standard deviation, where they are not at the same distance: of a probability
+    /// (Wilson) and of a median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
+}
+
+impl Estimate {
+    /// A number with a standard error.
+    pub fn new(value: f64, error: f64) -> Self {
+        Self { value, error, interval: None }
+    }
+
+    /// A number without one.
+    pub fn exact(value: f64) -> Self {
+        Self::new(value, 0.0)
+    }
+
+    /// A number in an interval.
+    pub fn within(value: f64, [low, high]: [f64; 2]) -> Self {
+        Self { value, error: 0.5 * (high - low), interval: Some([low, high]) }
+    }
+
+    /// How far it may reach below and above the value.
+    pub fn reach(&self) -> [f64; 2] {
+        self.interval.map_or([self.error; 2], |[low, high]| [self.value - low, high - self.value])
+    }
+}
+
+impl fmt::Display for Estimate {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = digits(self.value);
+        match self.interval {
+            Some([low, high]) => write!(out, "{value} ({} to {})", digits(low), digits(high)),
+            None if self.error > 0.0 => write!(out, "{value} ± {}", digits(self.error)),
+            None => write!(out, "{value}"),
+        }
+    }
 }
 
 /// What a measure found: per point of the sweep, or once for a fit over it. `Err` says why there is no number.
@@ -34,7 +73,7 @@ pub struct Measured {
     /// The measure.
     pub name: String,
     /// One per point, or a single one.
-    pub values: Vec<Result<Estimate, String>>,
+    pub values: Vec<Result<Estimate, Missing>>,
     /// True when it is one number over the whole sweep.
     pub global: bool,
 }
@@ -60,7 +99,7 @@ pub fn evaluate(measures: &[Measure], results: &Results) -> Vec<Measured> {
     done
 }
 
-type Found = Result<Estimate, String>;
+type Found = Result<Estimate, Missing>;
 
 fn find<'a>(done: &'a [Measured], name: &str) -> Result<&'a Measured, String> {
     done.iter().find(|m| m.name == name).ok_or_else(|| format!("no measure `{name}` before this one"))
@@ -73,12 +112,12 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
                 results.table(point, run)?.event(event).ok_or_else(|| format!("no event `{event}`"))?;
             let censored = passages.iter().filter(|p| p.is_none()).count();
             if censored > 0 {
-                return Err(format!("{censored} of {} runs never saw `{event}`", passages.len()));
+                return Err(format!("{censored} of {} runs never saw `{event}`", passages.len()).into());
             }
             let moments: didact_math::random::statistics::Moments =
                 passages.iter().flatten().copied().collect();
             let error = if moments.count() > 1 { moments.standard_error() } else { 0.0 };
-            Ok(Estimate { value: moments.mean(), error })
+            Ok(Estimate::new(moments.mean(), error))
         }
         MeasureKind::EventMedian { run, event } => {
             let table = results.table(point, run)?;
@@ -94,23 +133,19 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
                 curve.median().ok_or_else(|| format!("fewer than half of the runs saw `{event}`"))?;
             let interval = curve.median_interval(ONE_SIGMA).map_err(|e| e.to_string())?;
             // An end that so few runs do not bound leaves the other half of the interval.
-            let half = match interval {
-                (Some(low), Some(high)) => 0.5 * (high - low),
-                (Some(low), None) => median - low,
-                (None, Some(high)) => high - median,
-                (None, None) => 0.0,
-            };
-            Ok(Estimate { value: median, error: half })
+            Ok(match interval {
+                (Some(low), Some(high)) => Estimate::within(median, [low, high]),
+                (Some(low), None) => Estimate::new(median, median - low),
+                (None, Some(high)) => Estimate::new(median, high - median),
+                (None, None) => Estimate::exact(median),
+            })
         }
         MeasureKind::EventFraction { run, event } => {
             let passages =
                 results.table(point, run)?.event(event).ok_or_else(|| format!("no event `{event}`"))?;
             let seen = passages.iter().flatten().count();
             let interval = wilson(seen, passages.len(), ONE_SIGMA).map_err(|e| e.to_string())?;
-            Ok(Estimate {
-                value: seen as f64 / passages.len() as f64,
-                error: (interval.high - interval.low) / 2.0,
-            })
+            Ok(Estimate::within(seen as f64 / passages.len() as f64, [interval.low, interval.high]))
         }
         MeasureKind::ValueAt { run, observable, time } => {
             let table = results.table(point, run)?;
@@ -118,7 +153,7 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
             let nearest = (0..table.times.len())
                 .min_by(|a, b| (table.times[*a] - time).abs().total_cmp(&(table.times[*b] - time).abs()))
                 .ok_or("no times")?;
-            Ok(Estimate { value: mean[nearest].value, error: mean[nearest].error })
+            Ok(Estimate::new(mean[nearest].value, mean[nearest].error))
         }
         MeasureKind::PlateauHeight { run, observable } => {
             let (times, values, _) = results.curve(point, run, observable, [0.0, f64::INFINITY])?;
@@ -126,7 +161,7 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
             let (times, values) = (&times[positive..], &values[positive..]);
             let found = longest_plateau(times, values, Criterion::log_time()).map_err(|e| e.to_string())?;
             let plateau = found.ok_or("no plateau")?;
-            Ok(Estimate { value: plateau.height, error: 0.0 })
+            Ok(Estimate::exact(plateau.height))
         }
         MeasureKind::Exponent { run, observable, window } => {
             let (times, values, errors) = results.curve(point, run, observable, *window)?;
@@ -134,14 +169,14 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
                 if errors.iter().all(|e| *e > 0.0) { Noise::Known(&errors) } else { Noise::Estimated };
             let fit =
                 fit_exponent(&times, &values, noise, (window[0], window[1])).map_err(|e| e.to_string())?;
-            Ok(Estimate { value: fit.exponent, error: fit.exponent_error })
+            Ok(Estimate::new(fit.exponent, fit.exponent_error))
         }
         MeasureKind::Rate { run, observable, reference, window } => {
             let (times, values, _) = results.curve(point, run, observable, *window)?;
             let window = Window::Times(window[0], window[1]);
             let fit =
                 fit_rate(&times, &values, Noise::Estimated, *reference, window).map_err(|e| e.to_string())?;
-            Ok(Estimate { value: fit.rate, error: fit.rate_error })
+            Ok(Estimate::new(fit.rate, fit.rate_error))
         }
         MeasureKind::GrowthRate { run, observable, levels } => {
             growth_rate(results.table(point, run)?, observable, *levels)
@@ -150,10 +185,10 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
             let (times, predicted, _) = results.curve(point, theory, observable, *window)?;
             let (simulated_times, means, errors) = results.curve(point, simulation, observable, *window)?;
             if times != simulated_times {
-                return Err(format!("`{theory}` and `{simulation}` saved different times"));
+                return Err(format!("`{theory}` and `{simulation}` saved different times").into());
             }
             if results.table(point, simulation)?.header.outcomes.len() < 2 {
-                return Err(format!("`{simulation}` has one replica, so no standard error"));
+                return Err(format!("`{simulation}` has one replica, so no standard error").into());
             }
             // A shared start has no spread: there the two must agree to rounding.
             let z = means.iter().zip(&errors).zip(&predicted).map(|((m, e), p)| {
@@ -164,12 +199,12 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
                 }
             });
             let z = z.map(|z| if z.is_nan() { 0.0 } else { z });
-            Ok(Estimate { value: z.fold(0.0, f64::max), error: 0.0 })
+            Ok(Estimate::exact(z.fold(0.0, f64::max)))
         }
         MeasureKind::Quantity { quantity, inputs, entry } => {
             let inputs = inputs.iter().map(|(k, v)| (k.clone(), point.replace(v))).collect();
             let value = quantities::number(quantity, &inputs, entry.as_deref())?;
-            Ok(Estimate { value, error: 0.0 })
+            Ok(Estimate::exact(value))
         }
         MeasureKind::MeanOver { of, over } => {
             let others: Overrides = point
@@ -181,10 +216,10 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
             let measured = find(done, of)?;
             let mut moments = didact_math::random::statistics::Moments::default();
             for at in results.points.iter().filter(|p| p.matches(&others)) {
-                moments.push(measured.at(at).map_err(|why| format!("{}: {why}", at.label()))?.value);
+                moments.push(measured.at(at).map_err(|why| why.at(at))?.value);
             }
             let error = if moments.count() > 1 { moments.standard_error() } else { 0.0 };
-            Ok(Estimate { value: moments.mean(), error })
+            Ok(Estimate::new(moments.mean(), error))
         }
         MeasureKind::Elsewhere { of, at } => {
             let mut values = point.values.clone();
@@ -198,14 +233,14 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
         MeasureKind::Formula { formula, with } => {
             let names: Vec<&str> = with.keys().map(String::as_str).collect();
             let expression = Expression::parse(formula, &names).map_err(|e| e.to_string())?;
-            let inputs: Result<Vec<Estimate>, String> =
+            let inputs: Result<Vec<Estimate>, Missing> =
                 with.values().map(|m| find(done, m)?.at(point)).collect();
             let inputs = inputs?;
             let values: Vec<f64> = inputs.iter().map(|e| e.value).collect();
             let mut gradient = vec![0.0; values.len()];
             let value = expression.gradient(&values, &mut gradient);
             let square: f64 = gradient.iter().zip(&inputs).map(|(g, e)| (g * e.error).powi(2)).sum();
-            Ok(Estimate { value, error: square.sqrt() })
+            Ok(Estimate::new(value, square.sqrt()))
         }
         MeasureKind::LogLaw { .. }
         | MeasureKind::PowerLaw { .. }
@@ -228,7 +263,7 @@ fn growth_rate(table: &Table, column: &str, levels: [f64; 2]) -> Found {
         rates.push(line.slope);
     }
     let error = if rates.count() > 1 { rates.standard_error() } else { 0.0 };
-    Ok(Estimate { value: rates.mean(), error })
+    Ok(Estimate::new(rates.mean(), error))
 }
 
 impl Measured {
@@ -246,14 +281,14 @@ fn over_sweep(kind: &MeasureKind, results: &Results, done: &[Measured]) -> Found
             let (x, y): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
             let fit = fit_exponent(&x, &y, Noise::Estimated, (window[0], window[1]))
                 .map_err(|e| format!("scan `{scan}`: {e}"))?;
-            return Ok(Estimate { value: fit.exponent, error: fit.exponent_error });
+            return Ok(Estimate::new(fit.exponent, fit.exponent_error));
         }
         MeasureKind::ScanExtremum { scan, entry, extremum, of, at } => {
             let pairs = results.scanned(scan, (entry, of.as_deref().unwrap_or(entry)), at)?;
             let sign = if *extremum == Extremum::Maximum { -1.0 } else { 1.0 };
             let best = pairs.into_iter().min_by(|a, b| (sign * a.1).total_cmp(&(sign * b.1)));
             let (x, _) = best.ok_or_else(|| format!("scan `{scan}` has no number for `{entry}`"))?;
-            return Ok(Estimate { value: x, error: 0.0 });
+            return Ok(Estimate::exact(x));
         }
         _ => {}
     }
@@ -271,8 +306,8 @@ fn over_sweep(kind: &MeasureKind, results: &Results, done: &[Measured]) -> Found
             continue;
         }
         let estimate = match measured.at(point) {
-            Err(why) if is_left_out(&why) => continue,
-            other => other.map_err(|why| format!("{}: {why}", point.label()))?,
+            Err(Missing::LeftOut { .. }) => continue,
+            other => other.map_err(|why| why.at(point))?,
         };
         x.push(key);
         y.push(estimate.value);
@@ -282,8 +317,8 @@ fn over_sweep(kind: &MeasureKind, results: &Results, done: &[Measured]) -> Found
     let noise = if known { Noise::Known(&errors) } else { Noise::Estimated };
     if matches!(kind, MeasureKind::LogLaw { .. }) {
         let line = logarithmic_law(&x, &y, noise).map_err(|e| e.to_string())?;
-        return Ok(Estimate { value: line.slope, error: line.slope_error });
+        return Ok(Estimate::new(line.slope, line.slope_error));
     }
     let fit = fit_exponent(&x, &y, noise, (0.0, f64::INFINITY)).map_err(|e| e.to_string())?;
-    Ok(Estimate { value: fit.exponent, error: fit.exponent_error })
+    Ok(Estimate::new(fit.exponent, fit.exponent_error))
 }

@@ -1,12 +1,13 @@
 //! What an experiment would do: every point, every run, checked before anything is written.
 
 use crate::build;
-use crate::description::{Description, MeasureKind, Overrides, PanelSpec, RunSpec};
+use crate::description::{Description, Overrides, RunSpec};
+use crate::names;
 use crate::overrides;
 use crate::points::{self, Point};
 use crate::quantities;
 use crate::schedule::Plan;
-use crate::source::{Diagnostic, Source, nearest};
+use crate::source::{Diagnostic, Source};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -59,12 +60,13 @@ impl Experiment {
             record.seed = seed;
         }
         let full = size == Size::Full;
-        resolved.run.retain(|r| full || !r.only_full);
-        check_names(&resolved, &source)?;
+        let only_full: Vec<RunSpec> = resolved.run.extract_if(.., |r| r.only_full && !full).collect();
+        names::check_names(&resolved, &source)?;
         let points = points::expand(&resolved.sweep, "sweep", &source)?;
         let mut jobs = Vec::new();
+        let of_runs = resolved.of_runs();
         for point in &points {
-            let here = overrides::with(&resolved, &point.values, &source, "sweep")?;
+            let here = overrides::with(&of_runs, &point.values, &source, "sweep")?;
             for run in here.run.iter().filter(|run| point.lies_within(&run.within)) {
                 jobs.push(Job {
                     point: point.clone(),
@@ -73,11 +75,12 @@ impl Experiment {
                 });
             }
         }
-        check_references(&resolved, &jobs, &source)?;
-        for scan in &resolved.scan {
+        names::References { description: &resolved, jobs: &jobs, only_full: &only_full, source: &source }
+            .check()?;
+        for (index, scan) in resolved.scan.iter().enumerate() {
             quantities::check(&scan.quantity, scan.inputs.keys().chain(scan.over.keys()))
-                .map_err(|e| Diagnostic::new(e).at_key(&source, "scan.quantity"))?;
-            points::expand(&scan.over, "scan.over", &source)?;
+                .map_err(|e| Diagnostic::new(e).at_key(&source, &format!("scan.{index}.quantity")))?;
+            points::expand(&scan.over, &format!("scan.{index}.over"), &source)?;
         }
         Ok(Self { resolved, source, points, jobs, full })
     }
@@ -116,132 +119,6 @@ fn plan(description: &Description, run: &RunSpec, source: &Source) -> Result<Pla
     Plan::new(&here, build::engine(run, source)?, source)
 }
 
-/// Names that refer to each other must exist, and be unique.
-fn check_names(d: &Description, source: &Source) -> Result<(), Diagnostic> {
-    let unique = |names: Vec<&str>, what: &str, key: &str| {
-        let twice = names.iter().enumerate().find(|(i, n)| names[..*i].contains(n));
-        match twice {
-            Some((_, name)) => {
-                Err(Diagnostic::new(format!("two {what} are called `{name}`")).at_key(source, key))
-            }
-            None => Ok(()),
-        }
-    };
-    unique(d.run.iter().map(|r| r.name.as_str()).collect(), "runs", "run")?;
-    unique(d.measure.iter().map(|m| m.name.as_str()).collect(), "measures", "measure")?;
-    unique(d.figure.iter().map(|f| f.name.as_str()).collect(), "figures", "figure")?;
-    unique(d.scan.iter().map(|f| f.name.as_str()).collect(), "scans", "scan")?;
-    for (run, key) in d.run.iter().flat_map(|r| r.within.keys().map(move |key| (&r.name, key))) {
-        if !d.sweep.contains_key(key) {
-            let message = format!("the run `{run}` is limited in `{key}`, which is not swept");
-            return Err(Diagnostic::new(message)
-                .hint("`where` takes keys of [sweep] and the two ends of a range")
-                .at_key(source, "run.where"));
-        }
-    }
-    for claim in &d.claim {
-        if !d.measure.iter().any(|m| m.name == claim.measure) {
-            let message = format!("a claim is about the measure `{}`, which does not exist", claim.measure);
-            return Err(Diagnostic::new(message).at_key(source, "claim.measure"));
-        }
-    }
-    for name in d.run.iter().map(|r| &r.name).chain(d.figure.iter().map(|f| &f.name)) {
-        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
-            let message = format!("the name `{name}` becomes a file name");
-            return Err(Diagnostic::new(message)
-                .hint("use letters, digits, `-`, `_` and `.`")
-                .at_key(source, "run.name"));
-        }
-    }
-    Ok(())
-}
-
-/// Runs, columns, events, measures and scans that measures and figures speak of must exist: a slip is found before
-/// anything runs, not after.
-fn check_references(d: &Description, jobs: &[Job], source: &Source) -> Result<(), Diagnostic> {
-    let missing = |what: &str, name: &str, known: Vec<String>, key: &str| {
-        let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        let hint = match nearest(name, &known) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("there are {}", known.join(", ")),
-        };
-        Err(Diagnostic::new(format!("no {what} `{name}`")).hint(hint).at_key(source, key))
-    };
-    let run = |name: &str, key: &str| match jobs.iter().find(|j| j.run == name) {
-        Some(job) => Ok(&job.plan.record),
-        None if d.run.iter().any(|r| r.name == name) => {
-            Err(Diagnostic::new(format!("the run `{name}` has no point of the sweep within its `where`"))
-                .hint("widen `where`, or add points to [sweep]")
-                .at_key(source, "run.where"))
-        }
-        None => {
-            missing("run", name, d.run.iter().map(|r| r.name.clone()).collect(), key).map(|()| unreachable!())
-        }
-    };
-    let column = |of: &str, name: &str, key: &str| {
-        let columns: Vec<String> = run(of, key)?.observables.iter().map(|o| o.name()).collect();
-        if columns.iter().any(|c| c == name) { Ok(()) } else { missing("column", name, columns, key) }
-    };
-    for measure in &d.measure {
-        match &measure.kind {
-            MeasureKind::EventTime { run: of, event }
-            | MeasureKind::EventMedian { run: of, event }
-            | MeasureKind::EventFraction { run: of, event } => {
-                let events: Vec<String> =
-                    run(of, "measure.run")?.events.iter().map(|e| e.name.clone()).collect();
-                if !events.contains(event) {
-                    return missing("event", event, events, "measure.event");
-                }
-            }
-            MeasureKind::ValueAt { run: of, observable, .. }
-            | MeasureKind::PlateauHeight { run: of, observable }
-            | MeasureKind::Exponent { run: of, observable, .. }
-            | MeasureKind::Rate { run: of, observable, .. }
-            | MeasureKind::GrowthRate { run: of, observable, .. } => {
-                column(of, observable, "measure.observable")?;
-            }
-            MeasureKind::Agreement { theory, simulation, observable, .. } => {
-                column(theory, observable, "measure.observable")?;
-                column(simulation, observable, "measure.observable")?;
-            }
-            MeasureKind::Quantity { quantity, inputs, .. } => {
-                quantities::check(quantity, inputs.keys())
-                    .map_err(|e| Diagnostic::new(e).at_key(source, "measure.quantity"))?;
-            }
-            MeasureKind::ScanExponent { scan, .. } | MeasureKind::ScanExtremum { scan, .. } => {
-                if d.scan.iter().all(|s| &s.name != scan) {
-                    return missing("scan", scan, d.scan.iter().map(|s| s.name.clone()).collect(), "measure");
-                }
-            }
-            MeasureKind::LogLaw { over, .. }
-            | MeasureKind::PowerLaw { over, .. }
-            | MeasureKind::MeanOver { over, .. }
-                if !d.sweep.contains_key(over) =>
-            {
-                return missing("swept key", over, d.sweep.keys().cloned().collect(), "measure.over");
-            }
-            MeasureKind::LogLaw { .. }
-            | MeasureKind::PowerLaw { .. }
-            | MeasureKind::MeanOver { .. }
-            | MeasureKind::Elsewhere { .. }
-            | MeasureKind::Formula { .. } => {}
-        }
-    }
-    for series in d.figure.iter().flat_map(|f| &f.panel).flat_map(PanelSpec::all_series) {
-        if let Some(of) = &series.run {
-            column(of, series.y.as_deref().unwrap_or("loss"), "figure")?;
-        }
-        if let Some(name) = series.measure.as_ref().filter(|name| d.measure.iter().all(|m| &m.name != *name))
-        {
-            return missing("measure", name, d.measure.iter().map(|m| m.name.clone()).collect(), "figure");
-        }
-        if let Some(name) = series.scan.as_ref().filter(|name| d.scan.iter().all(|s| &s.name != *name)) {
-            return missing("scan", name, d.scan.iter().map(|s| s.name.clone()).collect(), "figure");
-        }
-    }
-    Ok(())
-}
-
 fn slug(title: &str) -> String {
     let words = title.to_lowercase();
     let words = words.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty());
@@ -263,7 +140,7 @@ pub struct Cost {
 impl Job {
     /// An estimate from the sizes alone; nothing is computed.
     pub fn cost(&self) -> Cost {
-        let (problem, record) = (self.plan.problem(), &self.plan.record);
+        let (problem, record) = (self.plan.draft(), &self.plan.record);
         let shape = problem.rule.shape();
         let (rows, blocks) = (shape.rows() as f64, problem.spectrum.len() as f64);
         let (replicas, batch) = (f64::from(record.replicas), problem.training.batch as f64);

@@ -4,17 +4,61 @@ use crate::description::Overrides;
 use crate::points::Point;
 use crate::quantities::Scan;
 use crate::store::Table;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Times, means and standard errors.
 pub type Curve = (Vec<f64>, Vec<f64>, Vec<f64>);
 
-/// Why there is no number at a point that a run leaves out by its `where`.
-const NOT_ASKED: &str = "is not run here";
+/// Why there is no number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Missing {
+    /// It was not asked for: the run leaves this point out by its `where`.
+    #[serde(rename_all = "kebab-case")]
+    LeftOut {
+        /// Which run, and where.
+        left_out: String,
+    },
+    /// It was, and something failed.
+    Failed(String),
+}
 
-/// True when a measure has no number because its run was not asked for, as opposed to one that failed.
-pub fn is_left_out(why: &str) -> bool {
-    why.ends_with(NOT_ASKED)
+impl Missing {
+    /// The same, seen from elsewhere: it happened at this point.
+    pub fn at(self, point: &Point) -> Self {
+        let text = format!("{}: {self}", point.label());
+        match self {
+            Self::LeftOut { .. } => Self::LeftOut { left_out: text },
+            Self::Failed(_) => Self::Failed(text),
+        }
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::LeftOut { left_out: text } | Self::Failed(text)) = self;
+        out.write_str(text)
+    }
+}
+
+impl From<String> for Missing {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
+impl From<&str> for Missing {
+    fn from(why: &str) -> Self {
+        Self::Failed(why.into())
+    }
+}
+
+impl From<Missing> for String {
+    fn from(missing: Missing) -> Self {
+        missing.to_string()
+    }
 }
 
 /// All tables of an experiment.
@@ -30,11 +74,11 @@ pub struct Results {
 
 impl Results {
     /// The table of a run at a point.
-    pub fn table(&self, point: &Point, run: &str) -> Result<&Table, String> {
+    pub fn table(&self, point: &Point, run: &str) -> Result<&Table, Missing> {
         match self.tables.get(&(point.index, run.to_string())) {
             Some(Ok(table)) => Ok(table),
-            Some(Err(why)) => Err(format!("`{run}` failed: {why}")),
-            None => Err(format!("`{run}` {NOT_ASKED}")),
+            Some(Err(why)) => Err(format!("`{run}` failed: {why}").into()),
+            None => Err(Missing::LeftOut { left_out: format!("`{run}` is not run here") }),
         }
     }
 
@@ -62,7 +106,7 @@ impl Results {
     }
 
     /// Times, means and standard errors of a column within a window of time.
-    pub fn curve(&self, point: &Point, run: &str, column: &str, window: [f64; 2]) -> Result<Curve, String> {
+    pub fn curve(&self, point: &Point, run: &str, column: &str, window: [f64; 2]) -> Result<Curve, Missing> {
         let table = self.table(point, run)?;
         let mean = table.mean(column).ok_or_else(|| format!("run `{run}` has no column `{column}`"))?;
         let (mut times, mut values, mut errors) = (Vec::new(), Vec::new(), Vec::new());
@@ -74,5 +118,27 @@ impl Results {
             }
         }
         Ok((times, values, errors))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_asked_for_is_told_from_what_failed_by_type_not_by_text() {
+        let point = Point { index: 0, values: Overrides::new() };
+        let mut results = Results { points: vec![point.clone()], ..Results::default() };
+        let left_out = results.table(&point, "far").unwrap_err();
+        assert!(matches!(left_out, Missing::LeftOut { .. }), "{left_out:?}");
+        // An engine that happens to end its message so has failed all the same.
+        results.tables.insert((0, "far".into()), Err("what you ask for is not run here".into()));
+        let failed = results.table(&point, "far").unwrap_err();
+        assert!(matches!(failed, Missing::Failed(_)), "{failed:?}");
+        for why in [left_out, failed] {
+            assert_eq!(std::mem::discriminant(&why.clone().at(&point)), std::mem::discriminant(&why));
+            let text = serde_json::to_string(&why).unwrap();
+            assert_eq!(serde_json::from_str::<Missing>(&text).unwrap(), why, "{text}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use didact_model::composed_start::{Restart, Restarted};
 use didact_model::start::{Continued, Setting, Start, StartError};
 use didact_model::trajectory::Replica;
 use didact_model::{
-    Engine, EngineError, Event, Monitor, Outcome, Overlaps, Problem, Record, Trajectory, observable,
+    Engine, EngineError, Event, Model, Monitor, Outcome, Overlaps, Problem, Record, Trajectory, observable,
 };
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -19,9 +19,11 @@ use std::sync::Arc;
 /// Name of the event that ends a stage.
 const END_OF_STAGE: &str = "end of stage";
 
-/// One stage, ready to run.
+/// One stage, checked.
 struct Planned {
-    problem: Problem,
+    /// What a check needs: its rule may lack numbers that take long to compute.
+    draft: Problem,
+    model: Model,
     /// Ends at this time of the whole run.
     until: f64,
     /// Or at this event.
@@ -31,6 +33,11 @@ struct Planned {
 }
 
 impl Planned {
+    /// The problem that can be run.
+    fn problem(&self) -> Result<Problem, EngineError> {
+        Ok(Problem { rule: self.model.rule()?, ..self.draft.clone() })
+    }
+
     /// Where the stage after this one, the `index`-th, begins; rows are those of engines that hand them over.
     fn next_start(&self, before: Overlaps, weights: Option<Arc<Mat>>, index: usize) -> Arc<dyn Start> {
         match &self.restart {
@@ -59,6 +66,7 @@ impl Plan {
         let mut plain = description.clone();
         let schedule = plain.training.as_mut().map(|t| std::mem::take(&mut t.stage)).unwrap_or_default();
         let last = build::problem(&plain, source)?;
+        let model = |d: &Description| d.model.clone().expect("a problem has a model");
         let record = build::record(&plain, &last, source)?;
         let mut stages = Vec::new();
         for (index, stage) in schedule.iter().enumerate() {
@@ -69,30 +77,36 @@ impl Plan {
             let until = stage.until.time.unwrap_or(f64::INFINITY).min(record.end());
             let restart =
                 stage.restart.as_ref().map(|r| build::restart(r, &key("restart"), source)).transpose()?;
-            stages.push(Planned { problem, until, event, restart });
+            stages.push(Planned { draft: problem, model: model(&changed), until, event, restart });
         }
-        stages.push(Planned { problem: last, until: record.end(), event: None, restart: None });
+        stages.push(Planned {
+            draft: last,
+            model: model(&plain),
+            until: record.end(),
+            event: None,
+            restart: None,
+        });
         for stage in &stages {
-            engine.admits(&stage.problem, &record).map_err(|e| refused(&e, source))?;
+            engine.admits(&stage.draft, &record).map_err(|e| refused(&e, source))?;
         }
         check_training_set(&stages, engine.as_ref(), source)?;
-        try_start(&stages[0].problem, record.seed, engine.takes_infinite_dimension(), source)?;
+        try_start(&stages[0].draft, record.seed, engine.takes_infinite_dimension(), source)?;
         try_handing_over(&stages, record.seed, source)?;
         if !engine.takes_infinite_dimension() {
-            let problem = &stages[0].problem;
+            let problem = &stages[0].draft;
             problem.finite_dimension(engine.name()).map_err(|e| Diagnostic::new(e).at_key(source, "data"))?;
         }
         Ok(Self { record, engine, stages })
     }
 
-    /// The problem of the first stage.
-    pub fn problem(&self) -> &Problem {
-        &self.stages[0].problem
+    /// The problem of the first stage, as a check sees it: not to be run.
+    pub fn draft(&self) -> &Problem {
+        &self.stages[0].draft
     }
 
     /// What the model has to say of this run before it starts.
     pub fn remarks(&self) -> Vec<String> {
-        let problem = self.problem();
+        let problem = self.draft();
         let mut remarks: Vec<String> = problem.rule.warning(problem).into_iter().collect();
         // Only theory stays where it starts for ever; the noise of a simulation leads away.
         if self.engine.name() == "ode" {
@@ -104,14 +118,15 @@ impl Plan {
 
     /// Runs all stages of all replicas.
     pub fn run(&self, monitor: &dyn Monitor) -> Result<Trajectory, EngineError> {
-        if let [only] = self.stages.as_slice() {
-            return self.engine.run(&only.problem, &self.record, monitor);
+        let problems: Vec<Problem> = self.stages.iter().map(Planned::problem).collect::<Result<_, _>>()?;
+        if let [only] = problems.as_slice() {
+            return self.engine.run(only, &self.record, monitor);
         }
         let shared = Shared { monitor, replicas: f64::from(self.record.replicas) };
-        let (numbers, one) = (self.record.replica_numbers(), |r| self.run_replica(r, &shared));
+        let (numbers, one) = (self.record.replica_numbers(), |r| self.run_replica(&problems, r, &shared));
         // A training set is planned to have the memory, and the threads, for itself.
         let runs: Result<Vec<(Replica, Vec<String>)>, EngineError> =
-            if self.problem().training.samples.is_some() {
+            if self.draft().training.samples.is_some() {
                 numbers.map(one).collect()
             } else {
                 numbers.into_par_iter().map(one).collect()
@@ -119,7 +134,7 @@ impl Plan {
         let (replicas, notes): (Vec<_>, Vec<_>) = runs?.into_iter().unzip();
         Ok(Trajectory {
             engine: self.engine.name().into(),
-            clock: self.problem().clock,
+            clock: self.draft().clock,
             times: self.record.times.clone(),
             columns: self.record.observables.iter().map(|o| o.name()).collect(),
             events: self.record.events.iter().map(|e| e.name.clone()).collect(),
@@ -128,11 +143,16 @@ impl Plan {
         })
     }
 
-    fn run_replica(&self, number: u32, monitor: &Shared) -> Result<(Replica, Vec<String>), EngineError> {
+    fn run_replica(
+        &self,
+        problems: &[Problem],
+        number: u32,
+        monitor: &Shared,
+    ) -> Result<(Replica, Vec<String>), EngineError> {
         let mut whole: Option<Replica> = None;
         let mut notes = Vec::new();
         for (index, stage) in self.stages.iter().enumerate() {
-            let (mut problem, begin) = (stage.problem.clone(), whole.as_ref().map_or(0.0, |w| w.last_time));
+            let (mut problem, begin) = (problems[index].clone(), whole.as_ref().map_or(0.0, |w| w.last_time));
             if let Some(before) = &whole {
                 let ended = &self.stages[index - 1];
                 problem.start = ended.next_start(before.last.clone(), before.weights.clone(), index);
@@ -204,7 +224,7 @@ fn try_start(problem: &Problem, seed: u64, limit: bool, source: &Source) -> Resu
         let key = match &error {
             StartError::Spectrum(_) => "data.dimension",
             StartError::Dimension => "data",
-            StartError::Scalars { .. } => "start.scalars",
+            StartError::Scalars { .. } | StartError::ScalarDimension => "start.scalars",
             _ => "start",
         };
         Diagnostic::new(error).at_key(source, key)
@@ -216,8 +236,8 @@ fn try_handing_over(stages: &[Planned], seed: u64, source: &Source) -> Result<()
     for (index, pair) in stages.windows(2).enumerate() {
         let (before, after) = (&pair[0], &pair[1]);
         let key = |part: &str| format!("training.stage.{index}.{part}");
-        let setting = setting(&before.problem, seed);
-        if setting.shape != after.problem.rule.shape() {
+        let setting = setting(&before.draft, seed);
+        if setting.shape != after.draft.rule.shape() {
             let message = format!(
                 "stage {} trains a model of other rows or scalars than what follows it, which goes on from its overlaps",
                 index + 1
@@ -226,7 +246,7 @@ fn try_handing_over(stages: &[Planned], seed: u64, source: &Source) -> Result<()
             return Err(Diagnostic::new(message).hint(hint).at_key(source, &key("set")));
         }
         if before.restart.is_some() {
-            let state = before.problem.start.draw(&setting);
+            let state = before.draft.start.draw(&setting);
             let next = state.and_then(|state| before.next_start(state, None, index + 1).draw(&setting));
             next.map_err(|error| Diagnostic::new(error).at_key(source, &key("restart")))?;
         }
@@ -261,7 +281,7 @@ fn join(before: Option<Replica>, mut stage: Replica, begin: f64, saved: usize, e
 
 /// Stages on a training set need an engine that hands its rows over, and one dimension and training set throughout.
 fn check_training_set(stages: &[Planned], engine: &dyn Engine, source: &Source) -> Result<(), Diagnostic> {
-    let first = &stages[0].problem;
+    let first = &stages[0].draft;
     if stages.len() == 1 || first.training.samples.is_none() {
         return Ok(());
     }
@@ -282,7 +302,7 @@ fn check_training_set(stages: &[Planned], engine: &dyn Engine, source: &Source) 
             .at_key(source, &key));
     }
     let data = |p: &Problem| (p.dimension, p.sample_count(), p.spectrum.clone(), p.rule.shape());
-    if stages.iter().any(|s| data(&s.problem) != data(first)) {
+    if stages.iter().any(|s| data(&s.draft) != data(first)) {
         let message = "the stages differ in their training set, or in the rows of the model".into();
         return refuse(
             message,

@@ -1,5 +1,7 @@
 //! Rank-one fine-tuning across engines: the generic equations against the equation of the overlap, and the chain at its end.
 
+use didact_experiment::plan::Job;
+use didact_experiment::{Experiment, Size, Source};
 use didact_math::activation::parse;
 use didact_model::constraint::{Constraint, Retraction};
 use didact_model::families::Family;
@@ -114,5 +116,45 @@ fn the_linear_single_index_loses_stability_at_unit_rate() {
             assert!((got.blocks[0][(0, 1)] - exact).abs() < 1e-10, "{gamma} {m}");
             assert!(m < 0.99 || (exact > 0.0) == (gamma < 1.0));
         }
+    }
+}
+
+#[test]
+fn a_scale_that_a_check_leaves_open_is_there_when_the_run_starts() {
+    let described = |scale: &str| {
+        let text = format!(
+            r#"
+            title = "scale"
+            data = {{ dimension = 40 }}
+            record = {{ times = [0, 1, 2], observe = ["m", "loss"], replicas = 2 }}
+            run = [{{ name = "chain", engine = "reduced" }}, {{ name = "limit", engine = "ode" }}]
+            [model]
+            family = "low-rank-perturbation"
+            activation = "relu"
+            units = 4
+            strength = 2
+            loading = [0.5, 0.5, 0.5, 0.5]
+            student-loading = [0.5, 0.5, 0.5, -0.5]
+            start = 0.1
+            output-scale = {scale}
+            [training]
+            learning-rate = 0.25
+            constraint = {{ sphere = "tangent", off-own = true }}
+            "#
+        );
+        let source = Source { name: "scale.toml".into(), text };
+        Experiment::new(source, Size::Normal, None).unwrap_or_else(|e| panic!("{e}"))
+    };
+    let network = Network::new(parse("relu").unwrap(), vec![1.0; 4], 2.0, Mode::Normalised);
+    let flow = FiniteStep::new(&network, &[1.0; 4], &[1.0, 1.0, 1.0, -1.0], 0.0).unwrap();
+    let (rule, given) =
+        (described("\"useful-step\""), described(&format!("{:?}", flow.largest_step().unwrap().sqrt())));
+    for (by_rule, given) in rule.jobs.iter().zip(&given.jobs) {
+        let rows = |job: &Job| -> Vec<_> {
+            job.plan.run(&Unwatched).unwrap().replicas.into_iter().map(|r| r.rows).collect()
+        };
+        let found = rows(by_rule);
+        assert_eq!(found, rows(given), "{}", given.run);
+        assert!(found.iter().flatten().flatten().all(|x| x.is_finite()), "{}", given.run);
     }
 }

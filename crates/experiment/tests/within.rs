@@ -133,7 +133,7 @@ fn a_run_goes_where_it_is_asked_to_and_fits_stay_within_their_window() {
         let (near, far) = (measured("near").at(point), measured("far").at(point).unwrap());
         match point.values["data.dimension"].as_f64().unwrap() {
             d if d <= 40.0 => assert_eq!(near.unwrap(), far),
-            _ => assert_eq!(near.unwrap_err(), "`near` is not run here"),
+            _ => assert_eq!(near.unwrap_err().to_string(), "`near` is not run here"),
         }
     }
     // A fit leaves out the points at which its run does not run.
@@ -156,7 +156,13 @@ fn means_over_a_key_and_values_elsewhere_keep_the_other_keys() {
     // The second seed at d = 20 refers to the second seed at d = 10.
     let point = &experiment.points[4];
     assert_eq!(measured("at d = 10").at(point), measured("far").at(&experiment.points[1]));
-    assert!(measured("at d = 11").at(point).unwrap_err().contains("no point with data.dimension = 11"));
+    assert!(
+        measured("at d = 11")
+            .at(point)
+            .unwrap_err()
+            .to_string()
+            .contains("no point with data.dimension = 11")
+    );
 }
 
 #[test]

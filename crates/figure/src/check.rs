@@ -1,6 +1,7 @@
 //! What must hold before a figure is drawn.
 
 use crate::error::{Error, Result};
+use crate::error_bars::ErrorBars;
 use crate::figure::{Figure, Panel};
 use crate::layer::Layer;
 use crate::layout;
@@ -55,9 +56,9 @@ impl Check<'_> {
             }
             Layer::Markers(layer) => {
                 self.length("y", layer.y.len(), layer.x.len())?;
-                for (name, column) in [("x-error", &layer.x_error), ("y-error", &layer.y_error)] {
-                    if let Some(column) = column {
-                        self.length(name, column.len(), layer.x.len())?;
+                for (name, bars) in [("x-error", &layer.x_error), ("y-error", &layer.y_error)] {
+                    for side in bars.iter().flat_map(ErrorBars::sides) {
+                        self.length(name, side.len(), layer.x.len())?;
                     }
                 }
                 Ok(())

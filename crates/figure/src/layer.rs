@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::column::Column;
+use crate::error_bars::ErrorBars;
 
 /// One thing drawn in a panel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -85,12 +86,12 @@ pub struct Markers {
     pub x: Column,
     /// Ordinates, as many.
     pub y: Column,
-    /// Half-lengths of horizontal error bars.
+    /// Lengths of horizontal error bars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub x_error: Option<Column>,
-    /// Half-lengths of vertical error bars.
+    pub x_error: Option<ErrorBars>,
+    /// Lengths of vertical error bars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub y_error: Option<Column>,
+    pub y_error: Option<ErrorBars>,
     /// Shape; one per series if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marker: Option<Marker>,

@@ -28,6 +28,7 @@ mod colormap;
 mod column;
 mod draw;
 mod error;
+mod error_bars;
 mod figure;
 mod fonts;
 #[cfg(feature = "html")]
@@ -52,6 +53,7 @@ mod ticks;
 
 pub use column::Column;
 pub use error::{Error, Result};
+pub use error_bars::{ErrorBars, Uneven};
 pub use figure::{Annotation, Axis, Figure, Inset, Legend, NamedWidth, Panel, ScaleKind, Width};
 pub use fonts::font_licence;
 #[cfg(feature = "html")]

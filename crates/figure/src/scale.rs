@@ -1,6 +1,7 @@
 //! From values to lengths, and the range of values an axis shows.
 
 use crate::error::{Error, Result};
+use crate::error_bars::ErrorBars;
 use crate::figure::{Axis, Panel, ScaleKind};
 use crate::layer::Layer;
 use crate::scene::Rect;
@@ -180,13 +181,10 @@ impl Extents {
                 self.points(&layer.x, &layer.upper);
             }
             Layer::Markers(layer) => {
-                let error = |column: &Option<crate::Column>, i: usize| {
-                    let error = column.as_ref().and_then(|column| column.get(i)).copied();
-                    error.filter(|error| error.is_finite()).unwrap_or(0.0)
-                };
                 for (i, (&x, &y)) in layer.x.iter().zip(layer.y.iter()).enumerate() {
-                    let (dx, dy) = (error(&layer.x_error, i), error(&layer.y_error, i));
-                    for (x, y) in [(x, y), (x - dx, y), (x + dx, y), (x, y - dy), (x, y + dy)] {
+                    let [left, right] = ErrorBars::at(layer.x_error.as_ref(), i);
+                    let [below, above] = ErrorBars::at(layer.y_error.as_ref(), i);
+                    for (x, y) in [(x, y), (x - left, y), (x + right, y), (x, y - below), (x, y + above)] {
                         self.point(x, y);
                     }
                 }
@@ -265,6 +263,7 @@ fn settle(axis: &Axis, extent: &Extent, panel: &str, name: &'static str) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error_bars::Uneven;
     use crate::layer::{Histogram, Line, Markers};
 
     fn panel(x: &[f64], y: &[f64], y_axis: Axis) -> Panel {
@@ -316,5 +315,13 @@ mod tests {
         };
         let [_, y] = scales(&Panel { layers: vec![Layer::Markers(points)], ..Panel::default() }, "").unwrap();
         assert!(y.low < -1.0 && y.high > 3.0);
+        let points = Markers {
+            x: vec![1.0].into(),
+            y: vec![1.0].into(),
+            y_error: Some(ErrorBars::Uneven(Uneven { below: vec![0.0].into(), above: vec![9.0].into() })),
+            ..Markers::default()
+        };
+        let [_, y] = scales(&Panel { layers: vec![Layer::Markers(points)], ..Panel::default() }, "").unwrap();
+        assert!(y.low > 0.0 && y.high > 10.0);
     }
 }

@@ -1,8 +1,9 @@
 //! Figures through the public interface: every layer in every format, the same bytes each time, clear refusals.
 
 use didact_figure::{
-    Annotation, Axis, Band, Colour, ColourBar, ColourMap, Column, Density, Figure, Guide, HeatMap, Histogram,
-    HistogramStyle, Inset, Layer, Legend, Line, Marker, Markers, Panel, Slope, Stroke, Width,
+    Annotation, Axis, Band, Colour, ColourBar, ColourMap, Column, Density, ErrorBars, Figure, Guide, HeatMap,
+    Histogram, HistogramStyle, Inset, Layer, Legend, Line, Marker, Markers, Panel, Slope, Stroke, Uneven,
+    Width,
 };
 
 fn values(count: usize, f: impl Fn(f64) -> f64) -> Column {
@@ -39,8 +40,11 @@ fn layers() -> Vec<Layer> {
         Layer::Markers(Markers {
             x: x.clone(),
             y: values(20, |x| 1.1 / x),
-            x_error: Some(values(20, |_| 0.3)),
-            y_error: Some(values(20, |x| 2.0 / x)),
+            x_error: Some(values(20, |_| 0.3).into()),
+            y_error: Some(ErrorBars::Uneven(Uneven {
+                below: values(20, |x| 2.0 / x),
+                above: values(20, |x| 0.5 / x),
+            })),
             marker: Some(Marker::Pentagon),
             group: Some("g".into()),
             ..Markers::default()

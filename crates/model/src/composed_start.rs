@@ -28,7 +28,7 @@ impl ScalarLaw {
     /// The scalars of one replica. `beginning` tells the draws of one replica apart: 0 for its start.
     fn draw(&self, setting: &Setting, beginning: u64) -> Result<Vec<f64>, StartError> {
         let expected = setting.shape.scalars;
-        let unit = || setting.dimension.map(|d| (d as f64).sqrt().recip()).ok_or(StartError::Dimension);
+        let unit = || setting.dimension.map(|d| (d as f64).sqrt().recip()).ok_or(StartError::ScalarDimension);
         Ok(match self {
             Self::Given(list) if list.len() != expected => {
                 return Err(StartError::Scalars { given: list.len(), expected });
@@ -170,8 +170,8 @@ mod tests {
         let (spectrum, _) = state();
         let open = Setting { dimension: None, ..setting(&spectrum, 0) };
         let refused = |law: ScalarLaw| with(law).draw(&open).unwrap_err();
-        assert_eq!(refused(ScalarLaw::Fixed { size: 1.0 }), StartError::Dimension);
-        assert_eq!(refused(ScalarLaw::Gaussian { deviation: 1.0 }), StartError::Dimension);
+        assert_eq!(refused(ScalarLaw::Fixed { size: 1.0 }), StartError::ScalarDimension);
+        assert_eq!(refused(ScalarLaw::Gaussian { deviation: 1.0 }), StartError::ScalarDimension);
         assert_eq!(refused(ScalarLaw::Given(vec![0.0])), StartError::Scalars { given: 1, expected: 2 });
         assert_eq!(with(ScalarLaw::Given(vec![1.0, 2.0])).draw(&open).unwrap().scalars, [1.0, 2.0]);
     }

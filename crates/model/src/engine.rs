@@ -1,5 +1,6 @@
 //! What an engine is: a problem and a record go in, a trajectory comes out.
 
+use crate::families::ModelError;
 use crate::overlaps::OverlapsError;
 use crate::problem::{Problem, ProblemError};
 use crate::record::{Record, RecordError};
@@ -29,6 +30,9 @@ impl Monitor for Unwatched {
 /// Why an engine could not give a trajectory. Divergence is not among them: it is an outcome.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EngineError {
+    /// A number of the model that was left to be computed does not exist.
+    #[error(transparent)]
+    Model(#[from] ModelError),
     /// A bad problem.
     #[error(transparent)]
     Problem(#[from] ProblemError),

@@ -35,6 +35,12 @@ pub enum StartError {
         "a random start needs a finite dimension: overlaps fluctuate as 1/sqrt(d)\n\nhint: set `dimension` in [data], or give the overlaps"
     )]
     Dimension,
+    /// Scalars of a law need d.
+    #[error(
+        "scalars that start by a law are of size 1/sqrt(d), which needs a finite dimension\n\nhint: set `dimension` in [data], or give \
+         the scalars as a list"
+    )]
+    ScalarDimension,
     /// Too few dimensions in one eigenspace.
     #[error(
         "eigenspace {block} has {size} dimensions, too few for {rows} rows with given overlaps\n\nhint: use `sampled` teachers, or fewer eigenspaces"

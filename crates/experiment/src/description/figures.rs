@@ -70,13 +70,6 @@ pub struct InsetSpec {
     pub place: Option<[f64; 4]>,
 }
 
-impl PanelSpec {
-    /// The series of the panel and of its insets.
-    pub fn all_series(&self) -> Vec<&Series> {
-        self.series.iter().chain(self.inset.iter().flat_map(|inset| inset.panel.all_series())).collect()
-    }
-}
-
 /// A curve, points or a band from the results.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]

@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 pub type Overrides = BTreeMap<String, Value>;
 
 /// An experiment: what is learned, from what, how, what is written down, drawn and checked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Description {
     /// One line; the folder of the run is named after it.
@@ -84,6 +84,22 @@ impl Description {
         }
         self
     }
+
+    /// What runs depend on: the same without words, measures, claims, scans and figures.
+    pub fn of_runs(&self) -> Self {
+        Self {
+            model: self.model.clone(),
+            data: self.data.clone(),
+            training: self.training.clone(),
+            start: self.start.clone(),
+            record: self.record.clone(),
+            run: self.run.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// The sections of [`Self::of_runs`].
+    pub const SECTIONS_OF_RUNS: [&str; 6] = ["model", "data", "training", "start", "record", "run"];
 
     /// The seed of all random numbers.
     pub fn seed(&self) -> u64 {
@@ -258,7 +274,7 @@ pub struct Spaced {
     /// `linear` or `log`.
     #[serde(default)]
     pub spacing: Spacing,
-    /// Round to whole numbers (dimensions, widths).
+    /// Round to whole numbers (dimensions, widths); those that become equal count once.
     #[serde(default)]
     pub integer: bool,
 }
@@ -290,7 +306,13 @@ impl Values {
         }
         let grid = if log { didact_model::record::log_times } else { didact_model::record::linear_times };
         let number = |v: f64| if spaced.integer { Value::from(v.round() as i64) } else { Value::from(v) };
-        Some(grid(spaced.from, spaced.to, spaced.points).into_iter().map(number).collect())
+        let mut values: Vec<Value> =
+            grid(spaced.from, spaced.to, spaced.points).into_iter().map(number).collect();
+        if spaced.integer {
+            // Close numbers may round to the same one; each is meant once.
+            values.dedup();
+        }
+        Some(values)
     }
 
     /// The values as numbers.
@@ -312,4 +334,19 @@ pub struct ScanSpec {
     pub inputs: BTreeMap<String, Value>,
     /// Inputs that vary: every combination is computed.
     pub over: BTreeMap<String, Values>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_of_a_log_grid_come_once_and_keep_their_ends() {
+        let values =
+            Values::Spaced(Spaced { from: 1.0, to: 10.0, points: 11, spacing: Spacing::Log, integer: true });
+        assert_eq!(values.numbers().unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0]);
+        // What a user lists is left as it is: a repetition there is a slip that others find.
+        let listed = Values::List(vec![Value::from(1), Value::from(1)]);
+        assert_eq!(listed.numbers().unwrap(), [1.0, 1.0]);
+    }
 }

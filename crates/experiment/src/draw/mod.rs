@@ -6,7 +6,7 @@ use crate::description::{FigureSpec, InsetSpec, PanelSpec, Series, SeriesStyle};
 use crate::measure::Measured;
 use crate::points::Point;
 use crate::results::Results;
-use didact_figure::{Band, Histogram, Layer, Line, Markers};
+use didact_figure::{Band, ErrorBars, Histogram, Layer, Line, Markers, Uneven};
 use didact_figure::{Figure, Inset, Panel};
 
 /// Everything a figure may draw.
@@ -85,7 +85,8 @@ impl Drawable<'_> {
         Ok(match series.style {
             SeriesStyle::Line => vec![line],
             SeriesStyle::Markers => {
-                vec![look.markers(xs, take(&|i| mean[i].value), take(&|i| mean[i].error))]
+                let errors: Vec<_> = keep.iter().map(|&i| [mean[i].error; 2]).collect();
+                vec![look.markers(xs, take(&|i| mean[i].value), &errors)]
             }
             SeriesStyle::Band => {
                 let edge = |sign: f64| take(&|i| mean[i].value + sign * mean[i].deviation);
@@ -121,11 +122,11 @@ impl Drawable<'_> {
             let at = point.values.get(key).and_then(serde_json::Value::as_f64);
             x.push(at.ok_or_else(|| format!("`{key}` is not swept over numbers"))?);
             y.push(estimate.value);
-            errors.push(estimate.error);
+            errors.push(estimate.reach());
         }
         let look = Look::new(series, &Point { index: 0, values: series.at.clone() });
         Ok(vec![match series.style {
-            SeriesStyle::Markers => look.markers(x, y, errors),
+            SeriesStyle::Markers => look.markers(x, y, &errors),
             _ => look.line(x, y),
         }])
     }
@@ -193,12 +194,22 @@ impl<'a> Look<'a> {
         }))
     }
 
-    fn markers(&self, x: Vec<f64>, y: Vec<f64>, errors: Vec<f64>) -> Layer {
-        let some = errors.iter().any(|e| *e > 0.0);
+    /// Markers with bars of these lengths below and above.
+    fn markers(&self, x: Vec<f64>, y: Vec<f64>, errors: &[[f64; 2]]) -> Layer {
+        let side = |side: usize| -> Vec<f64> { errors.iter().map(|e| e[side]).collect() };
+        let even = errors.iter().all(|[below, above]| below == above);
+        let bars = || {
+            if even {
+                side(0).into()
+            } else {
+                ErrorBars::Uneven(Uneven { below: side(0).into(), above: side(1).into() })
+            }
+        };
+        let some = errors.iter().flatten().any(|e| *e > 0.0);
         Layer::Markers(Markers {
             x: x.into(),
             y: y.into(),
-            y_error: some.then(|| errors.into()),
+            y_error: some.then(bars),
             marker: self.series.marker,
             legend: self.legend.clone(),
             group: self.group.clone(),

@@ -120,8 +120,8 @@ fn curves(scan: &Scan, series: &Series, y: &str) -> Result<Vec<Layer>, String> {
 
 fn drawn(look: &Look, x: Vec<f64>, y: Vec<f64>) -> Layer {
     if look.series.style == SeriesStyle::Markers {
-        let none = vec![0.0; x.len()];
-        return look.markers(x, y, none);
+        let none = vec![[0.0; 2]; x.len()];
+        return look.markers(x, y, &none);
     }
     look.line(x, y)
 }

@@ -1,6 +1,7 @@
 //! Markers and error bars.
 
 use super::{Canvas, fill, pen};
+use crate::error_bars::ErrorBars;
 use crate::layer::{Marker, Markers, Stroke};
 use crate::scene::{Item, Path, Rect};
 use crate::series::Style;
@@ -11,20 +12,16 @@ pub(super) fn draw(canvas: &mut Canvas, markers: &Markers, style: &Style) {
     let cap = 0.7 * radius;
     let near = view.frame.grown(0.01);
     let (mut bars, mut shapes) = (Path::default(), Path::default());
-    let error = |column: &Option<crate::Column>, i: usize| {
-        column
-            .as_ref()
-            .and_then(|column| column.get(i))
-            .copied()
-            .filter(|error| error.is_finite() && *error > 0.0)
+    let error = |bars: &Option<ErrorBars>, i: usize| {
+        Some(ErrorBars::at(bars.as_ref(), i)).filter(|lengths| *lengths != [0.0; 2])
     };
     for (i, (&x, &y)) in markers.x.iter().zip(markers.y.iter()).enumerate() {
         let (px, py) = view.point(x, y);
         if !(px.is_finite() && py.is_finite()) || px < near.left || px > near.right {
             continue;
         }
-        if let Some(error) = error(&markers.y_error, i) {
-            let ends = [y - error, y + error].map(|y| view.y.fraction_or_bottom(y));
+        if let Some([below, above]) = error(&markers.y_error, i) {
+            let ends = [y - below, y + above].map(|y| view.y.fraction_or_bottom(y));
             // A cap belongs to a real end, not to a cut one.
             if let Some((low, high)) = cut(ends) {
                 let (low_y, high_y) = (view.up(low), view.up(high));
@@ -40,8 +37,8 @@ pub(super) fn draw(canvas: &mut Canvas, markers: &Markers, style: &Style) {
         if py < near.top || py > near.bottom {
             continue;
         }
-        if let Some(error) = error(&markers.x_error, i) {
-            let ends = [x - error, x + error].map(|x| view.x.fraction_or_bottom(x));
+        if let Some([left, right]) = error(&markers.x_error, i) {
+            let ends = [x - left, x + right].map(|x| view.x.fraction_or_bottom(x));
             if let Some((low, high)) = cut(ends) {
                 let (low_x, high_x) = (view.across(low), view.across(high));
                 bars.segment(low_x, py, high_x, py);

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::panels::Domain;
 use super::text;
 use crate::error::Result;
+use crate::error_bars::ErrorBars;
 use crate::figure::ScaleKind;
 use crate::layer::{ColourMap, HeatMap, Histogram, HistogramStyle, Layer, Marker, Markers, Stroke};
 use crate::scale::{self, Scale};
@@ -133,9 +134,13 @@ fn markers(layer: &Markers, style: &Style, [across, up]: [Scale; 2]) -> Value {
     });
     for (name, errors, scale) in [("error_x", &layer.x_error, across), ("error_y", &layer.y_error, up)] {
         if let Some(errors) = errors {
-            let errors = numbers(errors.iter().copied(), scale);
+            let [below, above] = errors.sides().map(|side| numbers(side.iter().copied(), scale));
             trace[name] =
-                json!({"type": "data", "array": errors, "color": style.colour, "thickness": 1.2, "width": 3});
+                json!({"type": "data", "array": above, "color": style.colour, "thickness": 1.2, "width": 3});
+            if matches!(errors, ErrorBars::Uneven(_)) {
+                trace[name]["symmetric"] = json!(false);
+                trace[name]["arrayminus"] = below;
+            }
         }
     }
     trace

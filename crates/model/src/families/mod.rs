@@ -113,6 +113,12 @@ pub trait Family {
     /// The rule of these parameters.
     fn rule(&self) -> Result<Arc<dyn LocalRule>, ModelError>;
 
+    /// The rule that a check looks at: shape, observables and refusals of [`Self::rule`], without numbers that take long to
+    /// compute. It must not be run; an expensive number that is missing is NaN.
+    fn draft(&self) -> Result<Arc<dyn LocalRule>, ModelError> {
+        self.rule()
+    }
+
     /// Values of the trained scalars before training.
     fn starting_scalars(&self) -> Vec<f64>;
 
@@ -165,6 +171,10 @@ macro_rules! families {
             /// The rule.
             pub fn rule(&self) -> Result<Arc<dyn LocalRule>, ModelError> {
                 match self { $(Self::$variant(spec) => spec.rule(),)+ }
+            }
+            /// The rule as far as a check needs it; not to be run.
+            pub fn draft(&self) -> Result<Arc<dyn LocalRule>, ModelError> {
+                match self { $(Self::$variant(spec) => spec.draft(),)+ }
             }
             /// Values of the trained scalars before training.
             pub fn starting_scalars(&self) -> Vec<f64> {

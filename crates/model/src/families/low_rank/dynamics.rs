@@ -2,7 +2,7 @@
 //! step is useful (sections 5.1, 5.3 and 8).
 
 use super::network::Network;
-use super::noise::{GradientNoise, NoiseError, NoiseTable, classes};
+use super::noise::{GradientNoise, NoiseError, NoiseTable, check_noise, classes};
 use super::orthonormal::Signal;
 use didact_math::ode::{self, Event, FieldFn, Options, Stop};
 use didact_math::roots::brent;
@@ -160,7 +160,7 @@ impl<'a> FiniteStep<'a> {
     /// The largest useful step: min over 0 < m ≤ 0.9 of 2 h (1 − m²)/(m V), along the sign of h(0). The rule of section 8
     /// is γ = g times this, g = 0.25. `None` when the minimum is not positive: condition 3 fails.
     pub fn largest_step(&self) -> Option<f64> {
-        self.largest_step_to(0.9)
+        self.largest_step_to(USEFUL)
     }
 
     /// γ and α of the fastest way from `from` to |m| = 1 − ε at a constant step; `None` where no step gets there.
@@ -189,9 +189,26 @@ impl<'a> FiniteStep<'a> {
         let sign = self.signal.at(0.0).signum();
         let bound =
             |m: f64| 2.0 * sign * self.signal.at(sign * m) * (1.0 - m * m) / (m * self.noise(sign * m));
-        let smallest = (1..=360).map(|i| bound(level * f64::from(i) / 360.0)).fold(f64::INFINITY, f64::min);
+        let smallest = way(level).map(bound).fold(f64::INFINITY, f64::min);
         (smallest > 0.0).then_some(smallest)
     }
+}
+
+/// A step is useful if it gains overlap all the way to this one.
+const USEFUL: f64 = 0.9;
+
+/// Overlaps between 0 and `level` at which gain and loss are weighed.
+fn way(level: f64) -> impl Iterator<Item = f64> {
+    (1..=360).map(move |i| level * f64::from(i) / 360.0)
+}
+
+/// Whether there is a [`FiniteStep::largest_step`], found without its noise: V is positive, so a small enough step gains wherever
+/// the signal has the sign of h(0).
+pub fn has_useful_step(network: &Network, signs: &[f64], student_signs: &[f64]) -> Result<bool, NoiseError> {
+    check_noise(network, &classes(network, signs, student_signs).0)?;
+    let signal = Signal::of(network, signs, student_signs);
+    let sign = signal.at(0.0).signum();
+    Ok(!signal.vanishes_at_zero() && way(USEFUL).all(|m| sign * signal.at(sign * m) > 0.0))
 }
 
 /// Barycentric interpolation at Chebyshev points of the second kind on [−1, 1].
@@ -350,5 +367,25 @@ mod tests {
             assert!((small.noise(0.3) / expected - 1.0).abs() < 1e-12, "{name}");
             assert!((small.noise(0.3) / small.exact_noise(0.3) - 1.0).abs() < 1e-5, "{name}");
         }
+    }
+
+    #[test]
+    fn whether_a_step_is_useful_is_known_without_the_noise() {
+        let mut seen = [0, 0];
+        for name in ["relu", "sigmoid", "quad", "He3", "h4"] {
+            let network = network(name);
+            for pattern in 0..16u32 {
+                // Student signs that agree with the teacher on 1 to 8 neurons, in several places.
+                let student: Vec<f64> =
+                    (0..8).map(|i| if (pattern * 37) >> i & 1 == 1 { -B[i] } else { B[i] }).collect();
+                let expected = FiniteStep::new(&network, &B, &student, 0.0).unwrap().largest_step().is_some();
+                assert_eq!(has_useful_step(&network, &B, &student), Ok(expected), "{name} {student:?}");
+                seen[usize::from(expected)] += 1;
+            }
+        }
+        assert!(seen.iter().all(|n| *n >= 10), "{seen:?}");
+        let kinked = network("abs(x) + 0.1*x^2");
+        let refused = FiniteStep::new(&kinked, &B, &S, 0.0).unwrap_err();
+        assert_eq!(has_useful_step(&kinked, &B, &S), Err(refused));
     }
 }

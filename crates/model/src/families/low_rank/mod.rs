@@ -194,6 +194,53 @@ impl LowRank {
         self.mode.scale(self.units.max(1), xi) * (1.0 + xi * xi / self.units.max(1) as f64).sqrt()
     }
 
+    /// The rule of a network of these parameters.
+    fn rule_of(&self, network: &Network) -> Arc<dyn LocalRule> {
+        let (loading, student_loading) = self.loadings();
+        let teacher = Perturbed { network: network.clone(), loading: loading.clone() };
+        let rank_one = RankOne {
+            network: network.clone(),
+            loading: student_loading.clone(),
+            trained: self.train_loading && self.student == StudentKind::RankOne,
+        };
+        macro_rules! shared {
+            ($student:expr, $teacher:expr, $kind:expr) => {
+                SharedLoss {
+                    student: $student,
+                    teacher: $teacher,
+                    network: network.clone(),
+                    loading,
+                    student_loading,
+                    kind: $kind,
+                }
+            };
+        }
+        match self.student {
+            StudentKind::RankOne => Arc::new(shared!(rank_one, teacher, Kind::RankOne)),
+            StudentKind::LazyRankOne => {
+                let student = Linearised { student: rank_one, origin: Origin::Zero, scalars: Vec::new() };
+                Arc::new(LazyRule { loss: shared!(student, teacher, Kind::RankOne) })
+            }
+            StudentKind::LazyFullRank => {
+                let inner = FullRank { network: network.clone() };
+                let student = Linearised { student: inner, origin: Origin::Zero, scalars: Vec::new() };
+                Arc::new(LazyRule { loss: shared!(student, teacher, Kind::Other) })
+            }
+            StudentKind::FromScratch => {
+                Arc::new(shared!(FromScratch { network: network.clone() }, teacher, Kind::FromScratch))
+            }
+            StudentKind::SingleIndex => {
+                let one = Network { second_layer: vec![1.0], ..network.clone() };
+                let teacher = SingleIndex { network: one.clone() };
+                Arc::new(shared!(FromScratch { network: one }, teacher, Kind::SingleIndex))
+            }
+            StudentKind::FirstMoment => Arc::new(FirstMoment { teacher }),
+            StudentKind::SecondLayer => {
+                Arc::new(shared!(SecondLayer { network: network.clone() }, teacher, Kind::Other))
+            }
+        }
+    }
+
     fn starting_values(&self) -> Vec<f64> {
         match self.student {
             StudentKind::SecondLayer => vec![0.0; 2 * self.units],
@@ -217,50 +264,12 @@ impl Family for LowRank {
     }
 
     fn rule(&self) -> Result<Arc<dyn LocalRule>, ModelError> {
-        let network = validate::network(self)?;
-        let (loading, student_loading) = self.loadings();
-        let teacher = Perturbed { network: network.clone(), loading: loading.clone() };
-        let rank_one = RankOne {
-            network: network.clone(),
-            loading: student_loading.clone(),
-            trained: self.train_loading && self.student == StudentKind::RankOne,
-        };
-        macro_rules! shared {
-            ($student:expr, $teacher:expr, $kind:expr) => {
-                SharedLoss {
-                    student: $student,
-                    teacher: $teacher,
-                    network: network.clone(),
-                    loading,
-                    student_loading,
-                    kind: $kind,
-                }
-            };
-        }
-        Ok(match self.student {
-            StudentKind::RankOne => Arc::new(shared!(rank_one, teacher, Kind::RankOne)),
-            StudentKind::LazyRankOne => {
-                let student = Linearised { student: rank_one, origin: Origin::Zero, scalars: Vec::new() };
-                Arc::new(LazyRule { loss: shared!(student, teacher, Kind::RankOne) })
-            }
-            StudentKind::LazyFullRank => {
-                let inner = FullRank { network: network.clone() };
-                let student = Linearised { student: inner, origin: Origin::Zero, scalars: Vec::new() };
-                Arc::new(LazyRule { loss: shared!(student, teacher, Kind::Other) })
-            }
-            StudentKind::FromScratch => {
-                Arc::new(shared!(FromScratch { network: network.clone() }, teacher, Kind::FromScratch))
-            }
-            StudentKind::SingleIndex => {
-                let one = Network { second_layer: vec![1.0], ..network.clone() };
-                let teacher = SingleIndex { network: one.clone() };
-                Arc::new(shared!(FromScratch { network: one }, teacher, Kind::SingleIndex))
-            }
-            StudentKind::FirstMoment => Arc::new(FirstMoment { teacher }),
-            StudentKind::SecondLayer => {
-                Arc::new(shared!(SecondLayer { network: network.clone() }, teacher, Kind::Other))
-            }
-        })
+        Ok(self.rule_of(&validate::network(self)?))
+    }
+
+    /// Without the noise that the rules for A weigh against the signal.
+    fn draft(&self) -> Result<Arc<dyn LocalRule>, ModelError> {
+        Ok(self.rule_of(&validate::draft_network(self)?))
     }
 
     fn starting_scalars(&self) -> Vec<f64> {
@@ -351,5 +360,21 @@ mod tests {
                 .unwrap();
             assert!((largest - 1.0).abs() < 1e-10, "{name}: {largest}");
         }
+    }
+
+    #[test]
+    fn a_draft_has_everything_but_the_scale() {
+        let spec = LowRank {
+            output_scale: OutputScale::Named(NamedScale::UsefulStep),
+            instance: 1,
+            ..LowRank::new("relu", 8, 1.0)
+        };
+        let (draft, rule) = (spec.draft().unwrap(), spec.rule().unwrap());
+        let names = |r: &dyn LocalRule| r.observables().iter().map(|o| o.name()).collect::<Vec<_>>();
+        assert_eq!((draft.shape(), names(&*draft)), (rule.shape(), names(&*rule)));
+        // The scale was not computed, and no number can come of it by mistake.
+        let fields: Vec<f64> = (0..draft.shape().rows()).map(|i| 0.3 + 0.1 * i as f64).collect();
+        let sample = crate::rule::Sample { fields: &fields, scalars: &[], noise: 0.0 };
+        assert!(draft.loss(&sample).is_nan() && rule.loss(&sample) > 0.0);
     }
 }

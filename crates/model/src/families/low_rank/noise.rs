@@ -77,14 +77,23 @@ pub enum NoiseError {
     Loading(usize),
 }
 
+/// What [`NoiseTable::new`] refuses, found without computing anything.
+pub fn check_noise(network: &Network, classes: &[Class]) -> Result<(), NoiseError> {
+    let activation = &*network.activation;
+    if activation.kinks().is_empty() {
+        return Ok(());
+    }
+    if let Some(at) = classes.iter().position(|c| c.loading == 0.0 || c.student_loading == 0.0) {
+        return Err(NoiseError::Loading(at));
+    }
+    TwoSlopes::of(activation).map(|_| ()).ok_or_else(|| NoiseError::Activation(activation.name()))
+}
+
 impl NoiseTable {
     /// The table of an orthonormal base at overlap m.
     pub fn new(network: &Network, classes: &[Class], m: f64) -> Result<Self, NoiseError> {
+        check_noise(network, classes)?;
         let kinked = !network.activation.kinks().is_empty();
-        let zero = classes.iter().position(|c| c.loading == 0.0 || c.student_loading == 0.0);
-        if let (true, Some(at)) = (kinked, zero) {
-            return Err(NoiseError::Loading(at));
-        }
         // Pre-activations move by κ per unit of y and by κ ξ max|c| per unit of a or z.
         let reach = classes.iter().fold(0.0, |r: f64, c| r.max(c.loading.abs()).max(c.student_loading.abs()));
         let steepness = network.scale * (network.strength * reach).max(1.0);

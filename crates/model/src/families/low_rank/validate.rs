@@ -1,6 +1,6 @@
 //! What this family refuses, and why.
 
-use super::dynamics::FiniteStep;
+use super::dynamics::{FiniteStep, has_useful_step};
 use super::network::Network;
 use super::noise::NoiseError;
 use super::{
@@ -12,7 +12,7 @@ use crate::problem::Problem;
 use didact_math::activation::{self, Activation};
 use didact_math::linalg::{Mat, dot, is_psd};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 fn invalid(name: &'static str, message: impl Into<String>) -> ModelError {
     ModelError::Invalid { name, message: message.into() }
@@ -92,8 +92,39 @@ pub(super) fn unscaled_network(spec: &LowRank) -> Result<Network, ModelError> {
 /// The network of a description.
 pub(super) fn network(spec: &LowRank) -> Result<Network, ModelError> {
     let mut network = unscaled_network(spec)?;
-    network.output_scale = output_scale(spec, &network)?;
+    network.output_scale = match output_scale(spec)? {
+        Scale::Known(scale) => scale,
+        Scale::Step { signs, student_signs } => largest_step(&network, &signs, &student_signs)
+            .map_err(|e| invalid("output-scale", e.to_string()))?
+            .ok_or_else(no_useful_step)?
+            .sqrt(),
+    };
     Ok(network)
+}
+
+/// The same with A = NaN where a rule must compute it first: everything about it is checked, and nothing can be learned
+/// from it by mistake.
+pub(super) fn draft_network(spec: &LowRank) -> Result<Network, ModelError> {
+    let mut network = unscaled_network(spec)?;
+    network.output_scale = match output_scale(spec)? {
+        Scale::Known(scale) => scale,
+        Scale::Step { signs, student_signs } => {
+            let useful = is_useful(&network, &signs, &student_signs);
+            if !useful.map_err(|e| invalid("output-scale", e.to_string()))? {
+                return Err(no_useful_step());
+            }
+            f64::NAN
+        }
+    };
+    Ok(network)
+}
+
+fn no_useful_step() -> ModelError {
+    invalid(
+        "output-scale",
+        "no step is useful on this instance: the signal vanishes or changes its sign before m = 0.9 \
+         (condition 3 fails)\n\nhint: use another `instance`, a smaller strength, or give output-scale",
+    )
 }
 
 fn check_strength(spec: &LowRank) -> Result<(), ModelError> {
@@ -153,13 +184,23 @@ fn check_base(spec: &LowRank) -> Result<(), ModelError> {
     }
 }
 
-fn output_scale(spec: &LowRank, network: &Network) -> Result<f64, ModelError> {
+/// A, or what it is computed from.
+enum Scale {
+    Known(f64),
+    /// The largest useful step of these signs.
+    Step {
+        signs: Vec<f64>,
+        student_signs: Vec<f64>,
+    },
+}
+
+fn output_scale(spec: &LowRank) -> Result<Scale, ModelError> {
     match spec.output_scale {
-        OutputScale::Given(scale) if scale.is_finite() && scale != 0.0 => Ok(scale),
+        OutputScale::Given(scale) if scale.is_finite() && scale != 0.0 => Ok(Scale::Known(scale)),
         OutputScale::Given(scale) => {
             Err(invalid("output-scale", format!("output-scale is {scale}; it must be finite and not 0")))
         }
-        OutputScale::Named(NamedScale::InverseStrength) => Ok(1.0 / spec.xi()),
+        OutputScale::Named(NamedScale::InverseStrength) => Ok(Scale::Known(1.0 / spec.xi())),
         OutputScale::Named(rule @ (NamedScale::UsefulStep | NamedScale::TypicalStep)) => {
             let name = if rule == NamedScale::UsefulStep { "useful-step" } else { "typical-step" };
             let refuse = |why: &str| Err(invalid("output-scale", format!("output-scale = \"{name}\" {why}")));
@@ -174,32 +215,44 @@ fn output_scale(spec: &LowRank, network: &Network) -> Result<f64, ModelError> {
                 _ => spec.loadings(),
             };
             let signs = |list: &[f64]| -> Vec<f64> { list.iter().map(|x| x.signum()).collect() };
-            let largest = largest_step(network, &signs(&c), &signs(&own))
-                .map_err(|e| invalid("output-scale", e.to_string()))?;
-            let largest = largest.ok_or_else(|| {
-                invalid(
-                    "output-scale",
-                    "no step is useful on this instance: the signal vanishes or changes its sign before m = 0.9 \
-                     (condition 3 fails)\n\nhint: use another `instance`, a smaller strength, or give output-scale",
-                )
-            })?;
-            Ok(largest.sqrt())
+            Ok(Scale::Step { signs: signs(&c), student_signs: signs(&own) })
         }
     }
 }
 
-/// The largest useful step, remembered: every point of a sweep over d or replicas asks for the same one.
-fn largest_step(network: &Network, signs: &[f64], student_signs: &[f64]) -> Result<Option<f64>, NoiseError> {
-    static KNOWN: Mutex<BTreeMap<String, Option<f64>>> = Mutex::new(BTreeMap::new());
-    let Network { activation, second_layer, strength, .. } = network;
-    let key = format!("{} {strength} {second_layer:?} {signs:?} {student_signs:?}", activation.name());
-    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(largest) = known().get(&key) {
-        return Ok(*largest);
+/// Answers about instances, remembered: every point of a sweep over d or replicas asks the same, and those that ask at the
+/// same time wait for one answer.
+struct Answers<T>(Mutex<BTreeMap<String, Arc<OnceLock<T>>>>);
+
+impl<T: Clone> Answers<T> {
+    const fn new() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
     }
-    let largest = FiniteStep::new(network, signs, student_signs, 0.0)?.largest_step();
-    known().insert(key, largest);
-    Ok(largest)
+
+    fn of(
+        &self,
+        network: &Network,
+        signs: &[f64],
+        student_signs: &[f64],
+        compute: impl FnOnce(&Network, &[f64], &[f64]) -> T,
+    ) -> T {
+        let Network { activation, second_layer, strength, .. } = network;
+        let key = format!("{} {strength} {second_layer:?} {signs:?} {student_signs:?}", activation.name());
+        let answer = self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone();
+        answer.get_or_init(|| compute(network, signs, student_signs)).clone()
+    }
+}
+
+fn largest_step(network: &Network, signs: &[f64], student_signs: &[f64]) -> Result<Option<f64>, NoiseError> {
+    static KNOWN: Answers<Result<Option<f64>, NoiseError>> = Answers::new();
+    KNOWN.of(network, signs, student_signs, |network, signs, student_signs| {
+        Ok(FiniteStep::new(network, signs, student_signs, 0.0)?.largest_step())
+    })
+}
+
+fn is_useful(network: &Network, signs: &[f64], student_signs: &[f64]) -> Result<bool, NoiseError> {
+    static KNOWN: Answers<Result<bool, NoiseError>> = Answers::new();
+    KNOWN.of(network, signs, student_signs, has_useful_step)
 }
 
 /// What the training must respect.
