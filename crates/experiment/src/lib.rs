@@ -20,6 +20,7 @@ pub mod claims;
 pub mod description;
 pub mod draw;
 pub mod execute;
+mod left_out;
 pub mod measure;
 mod names;
 pub mod overrides;

@@ -2,7 +2,8 @@
 //!
 //! A slip is found before anything runs, and pointed at in the entry that makes it.
 
-use crate::description::{Description, MeasureKind, PanelSpec, RunSpec, Series};
+use crate::description::{Description, MeasureKind, PanelSpec, Series};
+use crate::left_out::LeftOut;
 use crate::plan::Job;
 use crate::quantities;
 use crate::source::{Diagnostic, Source, nearest};
@@ -68,14 +69,17 @@ pub(crate) fn check_names(d: &Description, source: &Source) -> Result<(), Diagno
 pub(crate) struct References<'a> {
     pub(crate) description: &'a Description,
     pub(crate) jobs: &'a [Job],
-    /// Runs that wait for `--full`.
-    pub(crate) only_full: &'a [RunSpec],
+    /// What waits for `--full`.
+    pub(crate) left_out: &'a LeftOut,
     pub(crate) source: &'a Source,
 }
 
 impl<'a> References<'a> {
     pub(crate) fn check(&self) -> Result<(), Diagnostic> {
         for (index, measure) in self.description.measure.iter().enumerate() {
+            if self.left_out.measure(&measure.kind) {
+                continue;
+            }
             self.measure(&measure.kind, &|part| format!("measure.{index}.{part}"))?;
         }
         for (f, figure) in self.description.figure.iter().enumerate() {
@@ -83,7 +87,14 @@ impl<'a> References<'a> {
                 self.panel(panel, &format!("figure.{f}.panel.{p}"))?;
             }
         }
-        Ok(())
+        let always = self.description.claim.iter().position(|c| !c.only_full && self.left_out.claim(c));
+        always.map_or(Ok(()), |index| {
+            let message =
+                "the claim is checked always, but stands on a run that is there only under `--full`";
+            Err(Diagnostic::new(message)
+                .hint("say `only-full = true` in the claim too")
+                .at_key(self.source, &format!("claim.{index}.measure")))
+        })
     }
 
     fn measure(&self, kind: &MeasureKind, key: &dyn Fn(&str) -> String) -> Result<(), Diagnostic> {
@@ -133,6 +144,9 @@ impl<'a> References<'a> {
     }
 
     fn series(&self, series: &Series, key: &dyn Fn(&str) -> String) -> Result<(), Diagnostic> {
+        if self.left_out.series(series) {
+            return Ok(());
+        }
         if let Some(of) = &series.run {
             self.column((of, &key("run")), (series.y.as_deref().unwrap_or("loss"), &key("y")))?;
         }
@@ -164,13 +178,6 @@ impl<'a> References<'a> {
             return Err(Diagnostic::new(message)
                 .hint("widen `where`, or add points to [sweep]")
                 .at_key(self.source, &format!("run.{index}.where")));
-        }
-        if self.only_full.iter().any(|r| r.name == name) {
-            let message =
-                format!("the run `{name}` is there only under `--full`, but this speaks of it always");
-            return Err(Diagnostic::new(message)
-                .hint("take `only-full` from the run and make it small, or move what speaks of it to a description of its own")
-                .at_key(self.source, key));
         }
         let runs: Vec<&str> = self.description.run.iter().map(|r| r.name.as_str()).collect();
         self.known("run", name, &runs, key)?;

@@ -2,6 +2,7 @@
 
 use crate::build;
 use crate::description::{Description, Overrides, RunSpec};
+use crate::left_out::LeftOut;
 use crate::names;
 use crate::overrides;
 use crate::points::{self, Point};
@@ -75,8 +76,10 @@ impl Experiment {
                 });
             }
         }
-        names::References { description: &resolved, jobs: &jobs, only_full: &only_full, source: &source }
+        let left_out = LeftOut::of(&resolved, &only_full);
+        names::References { description: &resolved, jobs: &jobs, left_out: &left_out, source: &source }
             .check()?;
+        left_out.take_out_of(&mut resolved);
         for (index, scan) in resolved.scan.iter().enumerate() {
             quantities::check(&scan.quantity, scan.inputs.keys().chain(scan.over.keys()))
                 .map_err(|e| Diagnostic::new(e).at_key(&source, &format!("scan.{index}.quantity")))?;

@@ -189,6 +189,36 @@ pub enum MeasureKind {
     },
 }
 
+impl MeasureKind {
+    /// The runs it is measured on.
+    pub fn runs(&self) -> Vec<&str> {
+        match self {
+            Self::EventTime { run, .. }
+            | Self::EventMedian { run, .. }
+            | Self::EventFraction { run, .. }
+            | Self::ValueAt { run, .. }
+            | Self::PlateauHeight { run, .. }
+            | Self::Exponent { run, .. }
+            | Self::Rate { run, .. }
+            | Self::GrowthRate { run, .. } => vec![run],
+            Self::Agreement { theory, simulation, .. } => vec![theory, simulation],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The measures it is computed from.
+    pub fn measures(&self) -> Vec<&str> {
+        match self {
+            Self::LogLaw { of, .. }
+            | Self::PowerLaw { of, .. }
+            | Self::MeanOver { of, .. }
+            | Self::Elsewhere { of, .. } => vec![of],
+            Self::Formula { with, .. } => with.values().map(String::as_str).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// Where the standard error of a fit over the sweep comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -1,0 +1,134 @@
+//! What waits for `--full`: runs that say so, and measures and series that stand on them.
+
+use crate::description::{Claim, Description, MeasureKind, PanelSpec, RunSpec, Series};
+
+/// Names of runs and measures that are left out.
+pub(crate) struct LeftOut {
+    runs: Vec<String>,
+    measures: Vec<String>,
+}
+
+impl LeftOut {
+    /// Without these runs.
+    pub(crate) fn of(description: &Description, runs: &[RunSpec]) -> Self {
+        let mut all = Self { runs: runs.iter().map(|run| run.name.clone()).collect(), measures: Vec::new() };
+        // Measures stand on measures: once round for every storey.
+        loop {
+            let waits = |name: &String| all.measures.contains(name);
+            let more = description.measure.iter().filter(|m| !waits(&m.name) && all.measure(&m.kind));
+            let more: Vec<String> = more.map(|m| m.name.clone()).collect();
+            if more.is_empty() {
+                return all;
+            }
+            all.measures.extend(more);
+        }
+    }
+
+    /// Whether a measure stands on what is left out.
+    pub(crate) fn measure(&self, kind: &MeasureKind) -> bool {
+        kind.runs().iter().any(|run| self.runs.iter().any(|r| r == run))
+            || kind.measures().iter().any(|measure| self.measures.iter().any(|m| m == measure))
+    }
+
+    /// Whether a series does.
+    pub(crate) fn series(&self, series: &Series) -> bool {
+        series.run.as_ref().is_some_and(|run| self.runs.contains(run))
+            || series.measure.as_ref().is_some_and(|measure| self.measures.contains(measure))
+    }
+
+    /// Whether a claim does.
+    pub(crate) fn claim(&self, claim: &Claim) -> bool {
+        let other = claim.check.equals_measure.iter();
+        other.chain([&claim.measure]).any(|measure| self.measures.contains(measure))
+    }
+
+    /// Takes all of it out of a description.
+    pub(crate) fn take_out_of(&self, description: &mut Description) {
+        description.measure.retain(|m| !self.measure(&m.kind));
+        description.claim.retain(|claim| !self.claim(claim));
+        for panel in description.figure.iter_mut().flat_map(|figure| &mut figure.panel) {
+            self.take_out_of_panel(panel);
+        }
+    }
+
+    fn take_out_of_panel(&self, panel: &mut PanelSpec) {
+        panel.series.retain(|series| !self.series(series));
+        panel.inset.iter_mut().for_each(|inset| self.take_out_of_panel(&mut inset.panel));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Experiment, Size, Source};
+
+    const TEXT: &str = r#"
+title = "large runs wait"
+model = { family = "committee", students = 1, teachers = 1, activation = "erf(z/sqrt2)" }
+start = { q = [[0.5]], r = [[0.1]] }
+data = { dimension = 100 }
+training = { learning-rate = 0.5 }
+record = { times = [0, 1] }
+
+[[run]]
+name = "small"
+engine = "ode"
+
+[[run]]
+name = "large"
+engine = "reduced"
+only-full = true
+
+[[measure]]
+name = "loss"
+kind = "value-at"
+run = "small"
+observable = "loss"
+time = 1
+
+[[measure]]
+name = "large loss"
+kind = "value-at"
+run = "large"
+observable = "loss"
+time = 1
+
+[[measure]]
+name = "ratio"
+kind = "formula"
+formula = "a/b"
+with = { a = "large loss", b = "loss" }
+
+[[claim]]
+says = "positive"
+measure = "loss"
+check = { at-least = 0 }
+
+[[claim]]
+says = "near"
+measure = "ratio"
+check = { at-least = 0 }
+only-full = true
+
+[[figure]]
+name = "both"
+[[figure.panel]]
+[[figure.panel.series]]
+run = "small"
+[[figure.panel.series]]
+run = "large"
+[[figure.panel.series]]
+measure = "ratio"
+"#;
+
+    #[test]
+    fn what_stands_on_a_run_waits_with_it() {
+        let source = || Source { name: "t.toml".into(), text: TEXT.into() };
+        let plan = |size| Experiment::new(source(), size, None).unwrap().resolved;
+        let counts = |size| {
+            let d = plan(size);
+            [d.run.len(), d.measure.len(), d.claim.len(), d.figure[0].panel[0].series.len()]
+        };
+        assert_eq!(counts(Size::Normal), [1, 1, 1, 1]);
+        assert_eq!(counts(Size::Full), [2, 3, 2, 3]);
+    }
+}
