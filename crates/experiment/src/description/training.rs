@@ -74,7 +74,7 @@ pub struct RestartSpec {
 
 /// Values of trained scalars.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "scalars are a list of numbers, or a law such as `{ law = \"gaussian\", deviation = 1.0 }`")]
 pub enum ScalarsSpec {
     /// One number each.
     Given(Vec<f64>),
@@ -208,7 +208,7 @@ impl Default for RowsSpec {
 
 /// The frozen rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "teachers are `orthonormal`, `sampled`, or a matrix of their overlaps")]
 pub enum TeachersSpec {
     /// `orthonormal` or `sampled`.
     Named(NamedTeachers),

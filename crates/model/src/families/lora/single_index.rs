@@ -39,7 +39,7 @@ pub struct LoraSingleIndex {
 
 /// The weight of the stray direction ξ.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`misalignment` is a number or `complement`")]
 pub enum Misalignment {
     /// b.
     Weight(f64),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A loading c on the unit sphere of R^k.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a loading is `quantised`, `sphere`, `typical`, or a list of numbers")]
 pub enum Loading {
     /// By name, drawn from `instance`.
     Named(NamedLoading),

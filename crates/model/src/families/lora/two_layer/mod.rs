@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// One number for every hidden unit, or one each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a number for all hidden units, or a list with one for each")]
 pub enum PerUnit {
     /// The same for all.
     Same(f64),
