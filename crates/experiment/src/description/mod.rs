@@ -253,7 +253,10 @@ pub enum MethodSpec {
 
 /// A list, or evenly spaced values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "values are a list such as `[1, 2, 4]`, or `{ from = 1, to = 100, points = 5 }`, with `spacing` and `integer` if wanted")]
+#[serde(
+    untagged,
+    expecting = "values are a list such as `[1, 2, 4]`, or `{ from = 1, to = 100, points = 5 }`, with `spacing` and `integer` if wanted"
+)]
 pub enum Values {
     /// As given.
     List(Vec<Value>),

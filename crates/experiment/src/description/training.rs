@@ -74,7 +74,10 @@ pub struct RestartSpec {
 
 /// Values of trained scalars.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "scalars are a list of numbers, or a law such as `{ law = \"gaussian\", deviation = 1.0 }`")]
+#[serde(
+    untagged,
+    expecting = "scalars are a list of numbers, or a law such as `{ law = \"gaussian\", deviation = 1.0 }`"
+)]
 pub enum ScalarsSpec {
     /// One number each.
     Given(Vec<f64>),

@@ -1,15 +1,17 @@
 //! Gradient descent on a fixed training set.
 
+mod gradient;
+
 use super::data::{Inputs, NOISE, Source};
 use super::kernels::{Number, TOGETHER};
 use crate::chain::{Chain, Seat};
 use didact_math::linalg::{Mat, dot};
 use didact_math::random::{Address, Stream};
-use didact_math::simd::prefetch;
 use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
 use didact_model::problem::ProblemError;
 use didact_model::rule::{Batch, LocalRule};
 use didact_model::{EngineError, Overlaps, Problem, Shape};
+use gradient::LARGEST_BLOCK;
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -18,11 +20,6 @@ use std::sync::Arc;
 const PIECES: usize = 64;
 /// Rows of a piece, at least.
 const PIECE: usize = 512;
-/// Bytes of rows that are projected before they are added to the gradient: they must still be in the second-level cache.
-const BLOCK_BYTES: usize = 1 << 17;
-/// Rows of such a block, at most.
-const LARGEST_BLOCK: usize = 64;
-
 /// Rows longer than a hundred times their start (or 100) have diverged.
 const LARGEST_SQUARED_GROWTH: f64 = 1e4;
 
@@ -53,14 +50,6 @@ pub(super) struct FullBatchChain<T> {
     /// T⁻¹ of the frozen rows that the trained ones may not move along: the first ones.
     barred: Option<Mat>,
     threads: bool,
-    sound: bool,
-}
-
-/// What one piece of the training set adds up to.
-struct Sums<T> {
-    /// m x d.
-    gradient: Vec<T>,
-    scalars: Vec<f64>,
     sound: bool,
 }
 
@@ -174,11 +163,6 @@ impl<T: Number> FullBatchChain<T> {
         }
     }
 
-    fn block_rows(&self) -> usize {
-        let rows = BLOCK_BYTES / (self.dimension() * size_of::<T>()).max(1);
-        (rows / TOGETHER * TOGETHER).clamp(TOGETHER, LARGEST_BLOCK)
-    }
-
     /// Fields of the frozen rows, once and for all.
     fn project_frozen(&mut self) {
         let (k, f) = (self.shape.trained, self.shape.frozen);
@@ -238,145 +222,6 @@ impl<T: Number> FullBatchChain<T> {
         tail
     }
 
-    /// Kicks (m x size) of the block `at..at + size`, whose trained fields are in place.
-    fn kicks(
-        &self,
-        at: usize,
-        size: usize,
-        fields: &mut [f64],
-        kicks: &mut [f64],
-        sums: &mut Sums<T>,
-        room: &mut [f64],
-    ) {
-        let (k, f) = (self.shape.trained, self.shape.frozen);
-        for n in 0..f {
-            fields[(k + n) * size..(k + n + 1) * size]
-                .copy_from_slice(&self.frozen[n * self.samples + at..][..size]);
-        }
-        let noise = &self.noise[at..at + size];
-        let batch = Batch::new(&fields[..(k + f) * size], size, &self.scalars, noise);
-        let batch = Batch { labels: self.labels_of(at, size), ..batch };
-        self.rule.kick_batch(&batch, &mut kicks[..k * size], room);
-        sums.sound &= kicks[..k * size].iter().all(|c| c.abs() < 1e100);
-        sums.scalars.iter_mut().zip(room).for_each(|(sum, g)| *sum += *g);
-    }
-
-    fn piece_sums(&self) -> Sums<T> {
-        Sums {
-            gradient: vec![T::default(); self.shape.trained * self.dimension()],
-            scalars: vec![0.0; self.shape.scalars],
-            sound: true,
-        }
-    }
-
-    /// One row, inputs in memory: projections of a block run together with the additions of the block before it.
-    fn piece_of_one_row(&self, x: &[T], weights: &[T], (first, last): (usize, usize)) -> Sums<T> {
-        let (d, rows) = (self.dimension(), self.block_rows());
-        let mut sums = self.piece_sums();
-        let (mut fields, mut kicks) = (vec![0.0; self.shape.rows() * rows], vec![0.0; rows]);
-        let mut scalars = vec![0.0; self.shape.scalars];
-        let mut before: Vec<T> = vec![T::default(); rows];
-        let whole = first + (last - first) / rows * rows;
-        for at in (first..whole).step_by(rows) {
-            for quad in (0..rows).step_by(TOGETHER) {
-                let now = &x[(at + quad) * d..(at + quad + TOGETHER) * d];
-                let mut out = [T::default(); TOGETHER];
-                if at == first {
-                    T::project(now, weights, &mut out);
-                } else {
-                    let past = &x[(at - rows + quad) * d..(at - rows + quad + TOGETHER) * d];
-                    let kick = before[quad..quad + TOGETHER].try_into().expect("four kicks");
-                    T::sweep(now, weights, &mut out, past, kick, &mut sums.gradient);
-                }
-                for (h, z) in fields[quad..].iter_mut().zip(out) {
-                    *h = z.to_double();
-                }
-            }
-            ask_for(&x[((at + rows) * d).min(x.len())..], d);
-            self.kicks(at, rows, &mut fields, &mut kicks, &mut sums, &mut scalars);
-            before.iter_mut().zip(&kicks).for_each(|(b, c)| *b = T::from_double(*c));
-        }
-        if whole > first {
-            for quad in (0..rows).step_by(TOGETHER) {
-                let at = whole - rows + quad;
-                let kick = before[quad..quad + TOGETHER].try_into().expect("four kicks");
-                T::add(&x[at * d..(at + TOGETHER) * d], kick, &mut sums.gradient);
-            }
-        }
-        if whole < last {
-            let rest = self.piece(&[weights.to_vec()], (whole, last));
-            add_to(&mut sums.gradient, &rest.gradient);
-            sums.scalars.iter_mut().zip(&rest.scalars).for_each(|(a, b)| *a += b);
-            sums.sound &= rest.sound;
-        }
-        sums
-    }
-
-    /// Any rows, any inputs: a block is projected, kicked and added while it is in cache.
-    fn piece(&self, weights: &[Vec<T>], (first, last): (usize, usize)) -> Sums<T> {
-        let (d, k) = (self.dimension(), self.shape.trained);
-        let mut sums = self.piece_sums();
-        let rows = self.block_rows();
-        let (mut room, mut tail) = (Vec::new(), Vec::new());
-        let mut fields = vec![0.0; self.shape.rows() * rows];
-        let mut kicks = vec![0.0; k * rows];
-        let mut scalars = vec![0.0; self.shape.scalars];
-        for at in (first..last).step_by(rows) {
-            let size = rows.min(last - at);
-            let x = self.inputs.rows(at, size, d, &mut room);
-            let padded;
-            let x = if size.is_multiple_of(TOGETHER) {
-                x
-            } else {
-                tail.clear();
-                tail.extend_from_slice(x);
-                tail.resize(size.next_multiple_of(TOGETHER) * d, T::default());
-                padded = &tail;
-                padded
-            };
-            for (quad, x) in x.chunks_exact(TOGETHER * d).enumerate() {
-                for (i, w) in weights.iter().enumerate() {
-                    let mut out = [T::default(); TOGETHER];
-                    T::project(x, w, &mut out);
-                    for (lane, h) in out.iter().enumerate().take(size - quad * TOGETHER) {
-                        fields[i * size + quad * TOGETHER + lane] = h.to_double();
-                    }
-                }
-            }
-            self.kicks(at, size, &mut fields, &mut kicks, &mut sums, &mut scalars);
-            for (quad, x) in x.chunks_exact(TOGETHER * d).enumerate() {
-                for (i, gradient) in sums.gradient.chunks_exact_mut(d).enumerate() {
-                    let mut four = [T::default(); TOGETHER];
-                    for (lane, c) in four.iter_mut().enumerate().take(size - quad * TOGETHER) {
-                        *c = T::from_double(kicks[i * size + quad * TOGETHER + lane]);
-                    }
-                    T::add(x, &four, gradient);
-                }
-            }
-        }
-        sums
-    }
-
-    /// Σ_μ kick_i x_μ and Σ_μ ∂loss/∂a_j.
-    fn gradient(&self) -> (Mat, Vec<f64>, bool) {
-        let (d, k) = (self.dimension(), self.shape.trained);
-        let weights: Vec<Vec<T>> = (0..k).map(|i| round(self.weights.row(i))).collect();
-        let pieces = self.over_pieces(|piece| match (&self.inputs, weights.as_slice()) {
-            (Inputs::Kept(x), [only]) => self.piece_of_one_row(x, only, piece),
-            _ => self.piece(&weights, piece),
-        });
-        let mut gradient = Mat::zeros(k, d);
-        let (mut scalars, mut sound) = (vec![0.0; self.shape.scalars], true);
-        for piece in &pieces {
-            for (g, part) in gradient.as_mut_slice().iter_mut().zip(&piece.gradient) {
-                *g += part.to_double();
-            }
-            scalars.iter_mut().zip(&piece.scalars).for_each(|(a, b)| *a += b);
-            sound &= piece.sound;
-        }
-        (gradient, scalars, sound)
-    }
-
     /// Takes out of the gradient what a constraint forbids.
     fn constrain(&self, gradient: &mut Mat) {
         let k = self.shape.trained;
@@ -399,26 +244,8 @@ impl<T: Number> FullBatchChain<T> {
     }
 }
 
-/// Asks for the beginnings of the next four rows, so that memory is not idle while kicks are computed.
-fn ask_for<T: Number>(x: &[T], d: usize) {
-    const LINE: usize = 64;
-    /// Of each row: together what memory delivers in the time of the kicks of a block.
-    const LINES: usize = 32;
-    for row in x.chunks(d.max(1)).take(TOGETHER) {
-        for line in row.chunks(LINE / size_of::<T>()).take(LINES) {
-            prefetch(line.as_ptr().cast());
-        }
-    }
-}
-
 fn round<T: Number>(row: &[f64]) -> Vec<T> {
     row.iter().map(|w| T::from_double(*w)).collect()
-}
-
-fn add_to<T: Number>(sum: &mut [T], part: &[T]) {
-    for (s, p) in sum.iter_mut().zip(part) {
-        *s = T::from_double(s.to_double() + p.to_double());
-    }
 }
 
 impl<T: Number> Chain for FullBatchChain<T> {

@@ -68,7 +68,10 @@ pub enum StudentKind {
 
 /// A: a number, or chosen by a rule. It multiplies the signal by A² and the noise by A⁴, so it only rescales the step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "`output-scale` is a number, `inverse-strength`, `useful-step` or `typical-step`")]
+#[serde(
+    untagged,
+    expecting = "`output-scale` is a number, `inverse-strength`, `useful-step` or `typical-step`"
+)]
 pub enum OutputScale {
     /// As given.
     Given(f64),

@@ -12,7 +12,10 @@ use serde::{Deserialize, Serialize};
 
 /// The rows of the base network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "`base` is `orthonormal`, `random`, `separated`, `orthogonal-teacher`, or a Gram matrix")]
+#[serde(
+    untagged,
+    expecting = "`base` is `orthonormal`, `random`, `separated`, `orthogonal-teacher`, or a Gram matrix"
+)]
 pub enum Base {
     /// By name.
     Named(NamedBase),
@@ -42,7 +45,10 @@ pub enum NamedBase {
 
 /// Where û starts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "`start` is `complement`, `uniform`, an overlap such as `0.1`, or `{ scaled = 1.0 }`")]
+#[serde(
+    untagged,
+    expecting = "`start` is `complement`, `uniform`, an overlap such as `0.1`, or `{ scaled = 1.0 }`"
+)]
 pub enum StartLaw {
     /// By name.
     Named(NamedStart),

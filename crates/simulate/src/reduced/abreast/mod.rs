@@ -4,11 +4,13 @@
 //! Replicas are independent, so their steps go together. Every lane does the operations of [`ReducedChain`] in the same
 //! order, and gives the same numbers to the last bit: the chain alone is the slow, obvious way to the same result.
 
+mod lanes;
+
 use super::{HUGE, ReducedChain};
 use crate::chain::Company;
-use didact_math::dispatch;
 use didact_model::constraint::Retraction;
 use didact_model::rule::Batch;
+use lanes::{add, advance, coefficients, dot, project};
 
 /// Chains side by side: two registers of four doubles, so that the operations of one hide the delays of the other.
 pub(super) const WIDE: usize = 8;
@@ -279,163 +281,6 @@ impl Space {
         let mut sum = dot(along, along);
         add(&mut sum, &dot(own, own));
         sum
-    }
-}
-
-/// a ← a + b.
-#[inline(always)]
-fn add(a: &mut Lane, b: &Lane) {
-    for l in 0..WIDE {
-        a[l] += b[l];
-    }
-}
-
-/// a ← a + x y.
-#[inline(always)]
-fn add_product(a: &mut Lane, x: &Lane, y: &Lane) {
-    for l in 0..WIDE {
-        a[l] += x[l] * y[l];
-    }
-}
-
-/// The scalar products, terms in their order, from the −0 that the sum of an iterator starts at.
-#[inline(always)]
-fn dot(a: &[Lane], b: &[Lane]) -> Lane {
-    let mut sum = [-0.0; WIDE];
-    for (x, y) in a.iter().zip(b) {
-        add_product(&mut sum, x, y);
-    }
-    sum
-}
-
-/// The scalar products in four sums, as those of frozen rows are taken in `still.rs`.
-#[inline(always)]
-fn dot_in_four(a: &[Lane], b: &[Lane]) -> Lane {
-    let (a, a_rest) = a.as_chunks::<4>();
-    let (b, b_rest) = b.as_chunks::<4>();
-    let mut sums = [[0.0; WIDE]; 4];
-    for (x, y) in a.iter().zip(b) {
-        for i in 0..4 {
-            add_product(&mut sums[i], &x[i], &y[i]);
-        }
-    }
-    let tail = dot(a_rest, b_rest);
-    let mut total = [0.0; WIDE];
-    for l in 0..WIDE {
-        total[l] = (sums[0][l] + sums[1][l]) + (sums[2][l] + sums[3][l]) + tail[l];
-    }
-    total
-}
-
-dispatch! {
-    /// Adds √λ (rows · z) to the fields, rows x WIDE.
-    fn project(space: &Space, k: usize, z: &[Lane], fields: &mut [f64]) {
-        let (fields, _) = fields.as_chunks_mut::<WIDE>();
-        let (shared, own) = z.split_at(space.shared);
-        let (trained, frozen) = fields.split_at_mut(k);
-        let root = space.root;
-        for (i, h) in trained.iter_mut().enumerate() {
-            let mut sum = dot(&space.along[i * space.shared..(i + 1) * space.shared], shared);
-            add(&mut sum, &dot(&space.own[i * k..=i * k + i], &own[..=i]));
-            for l in 0..WIDE {
-                h[l] += root * sum[l];
-            }
-        }
-        for (n, h) in frozen.iter_mut().enumerate() {
-            let row = &space.frozen[n * space.shared..(n + 1) * space.shared];
-            if space.diagonal {
-                for l in 0..WIDE {
-                    h[l] += root * row[n][l] * shared[n][l];
-                }
-            } else {
-                let sum = dot_in_four(&row[..space.reach[n]], &shared[..space.reach[n]]);
-                for l in 0..WIDE {
-                    h[l] += root * sum[l];
-                }
-            }
-        }
-    }
-}
-
-dispatch! {
-    /// −s kick, and whether all of them are below [`HUGE`].
-    fn coefficients(s: f64, kicks: &[f64], out: &mut [Lane]) -> bool {
-        let (kicks, _) = kicks.as_chunks::<WIDE>();
-        let mut sound = [true; WIDE];
-        for (c, kick) in out.iter_mut().zip(kicks) {
-            for l in 0..WIDE {
-                c[l] = -s * kick[l];
-                sound[l] &= c[l].abs() < HUGE;
-            }
-        }
-        sound == [true; WIDE]
-    }
-}
-
-dispatch! {
-    /// Adds c x to the rows in one eigenspace: along the shared coordinates as it is, beyond them up to a rotation,
-    /// as the factor of the new Gram.
-    fn advance(space: &mut Space, k: usize, z: &[Lane], norm: &Lane, work: &mut Work) {
-        let (shared, own) = z.split_at(space.shared);
-        let root = space.root;
-        for (i, c) in work.coefficients.iter().enumerate() {
-            let mut factor = [0.0; WIDE];
-            for l in 0..WIDE {
-                factor[l] = root * c[l];
-            }
-            let along = &mut space.along[i * space.shared..(i + 1) * space.shared];
-            if space.moves.is_empty() {
-                for (a, z) in along.iter_mut().zip(shared) {
-                    add_product(a, &factor, z);
-                }
-            } else {
-                for ((a, z), moves) in along.iter_mut().zip(shared).zip(&space.moves) {
-                    if *moves {
-                        add_product(a, &factor, z);
-                    }
-                }
-            }
-            for (j, z) in own.iter().enumerate() {
-                let moved = &mut work.moved[i * k + j];
-                *moved = space.own[i * k + j];
-                add_product(moved, &factor, z);
-            }
-        }
-        for i in 0..k {
-            for j in 0..=i {
-                let mut gram = dot(&work.moved[i * k..(i + 1) * k], &work.moved[j * k..(j + 1) * k]);
-                let (ci, cj) = (&work.coefficients[i], &work.coefficients[j]);
-                for l in 0..WIDE {
-                    gram[l] += ci[l] * cj[l] * (root * root * norm[l]);
-                }
-                work.gram[i * k + j] = gram;
-            }
-        }
-        cholesky(k, &work.gram, &mut space.own);
-    }
-}
-
-/// Lower Cholesky factors, zero pivots to zero columns: `cholesky_into` of the chain alone.
-#[inline(always)]
-fn cholesky(n: usize, a: &[Lane], out: &mut [Lane]) {
-    for i in 0..n {
-        let (above, rows) = out.split_at_mut(i * n);
-        let row = &mut rows[..n];
-        for j in 0..i {
-            let other = &above[j * n..(j + 1) * n];
-            let product = dot(&row[..j], &other[..j]);
-            for l in 0..WIDE {
-                let rest = a[i * n + j][l] - product[l];
-                row[j][l] = if other[j][l] > 0.0 { rest / other[j][l] } else { 0.0 };
-            }
-        }
-        let product = dot(&row[..i], &row[..i]);
-        let whole = &a[i * n + i];
-        for l in 0..WIDE {
-            let pivot = whole[l] - product[l];
-            row[i][l] = if pivot > 1e-15 * whole[l] { pivot.sqrt() } else { 0.0 };
-        }
-        row[i + 1..].fill([0.0; WIDE]);
     }
 }
 
