@@ -3,6 +3,7 @@
 use crate::description::{Check, Claim};
 use crate::measure::{Estimate, Measured};
 use crate::points::Point;
+use crate::results::Missing;
 use serde::{Deserialize, Serialize};
 
 /// The verdict on a claim.
@@ -78,7 +79,12 @@ fn evidence(claim: &Claim, points: &[Point], measured: &[Measured]) -> Result<(b
     if chosen.is_empty() {
         return Err("no point of the sweep matches".into());
     }
-    let chosen = if measure.global { vec![chosen[0]] } else { chosen };
+    let mut chosen = if measure.global { vec![chosen[0]] } else { chosen };
+    // A claim over a sweep speaks of the points at which its run runs.
+    let left_out = |point: &&Point| matches!(measure.at(point), Err(Missing::LeftOut { .. }));
+    if !chosen.iter().all(left_out) {
+        chosen.retain(|point| !left_out(point));
+    }
     if let Some(key) = claim.check.increases_with.as_ref().or(claim.check.decreases_with.as_ref()) {
         return order(key, claim.check.increases_with.is_some(), measure, &chosen);
     }

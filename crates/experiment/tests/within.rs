@@ -1,5 +1,6 @@
 //! Sweeps in which runs differ in how far they go, and what is measured across them.
 
+use didact_experiment::claims::Verdict;
 use didact_experiment::execute::Finished;
 use didact_experiment::plan::{Experiment, Size};
 use didact_experiment::source::Source;
@@ -83,6 +84,20 @@ of = "far"
 over = "data.dimension"
 window = [20, 80]
 errors = "scatter"
+"#;
+
+/// Appended to the sweep over dimensions alone.
+const CLAIMS: &str = r#"
+[[claim]]
+says = "The loss of the limited run is positive wherever it runs"
+measure = "near"
+check = { at-least = 0 }
+
+[[claim]]
+says = "It is none where it does not run"
+measure = "near"
+at = { "data.dimension" = 80 }
+check = { at-least = 0 }
 "#;
 
 /// Appended to the sweep over dimensions and seeds.
@@ -176,4 +191,14 @@ fn limits_speak_of_swept_keys_and_leave_something() {
     let other = over_seeds().replace(r#"over = "record.seed""#, r#"over = "record.seeds""#);
     let message = check(&other).err().unwrap();
     assert!(message.contains("no swept key `record.seeds`") && message.contains("record.seed"), "{message}");
+}
+
+#[test]
+fn a_claim_speaks_of_the_points_at_which_its_run_runs() {
+    let finished = execute(&check(&(SWEEP.to_string() + CLAIMS)).unwrap(), "claims");
+    let [everywhere, beyond] = &finished.claims[..] else { panic!("two claims") };
+    assert_eq!(everywhere.verdict, Verdict::Holds);
+    assert_eq!(everywhere.evidence.matches("data.dimension").count(), 3, "{}", everywhere.evidence);
+    assert_eq!(beyond.verdict, Verdict::Fails);
+    assert_eq!(beyond.evidence, "`near` is not run here");
 }
