@@ -216,28 +216,29 @@ pub fn asin(x: f64) -> f64 {
 
 /// arcsin x within 2 ulp for |x| ≤ 5/9: x + x³ P(x²) with a Chebyshev fit, no root and no division.
 ///
-/// The correlations of fields of variance up to 5/4 lie in this range; it costs a quarter of [`asin`]. By Horner's rule, which
-/// needs the fewest registers: it stands inside loops that have other independent work to overlap.
+/// The correlations of fields of variance up to 5/4 lie in this range; it costs a quarter of [`asin`]. Even and odd terms go apart:
+/// half the delay of one chain, and few registers more.
 #[inline(always)]
 pub fn asin_near(x: f64) -> f64 {
-    const FALLING: [f64; 12] = [
-        -0.039916722759543525887,
-        0.035129359996727703743,
-        -0.0017535137590047211434,
-        0.012184168212255246083,
-        0.011161733099273077333,
-        0.01400732255503672022,
-        0.017349690697275055856,
-        0.022372300949218107854,
-        0.030381940567704929201,
-        0.044642857197671130074,
-        0.074999999999696616971,
-        0.16666666666666694393,
-    ];
     let z = x * x;
-    let mut sum: f64 = 0.044282705028530946883;
-    for c in FALLING {
-        sum = sum.mul_add(z, c);
-    }
+    let w = z * z;
+    let even = horner!(w;
+        0.044282705028530946883,
+        0.035129359996727703743,
+        0.012184168212255246083,
+        0.01400732255503672022,
+        0.022372300949218107854,
+        0.044642857197671130074,
+        0.16666666666666694393,
+    );
+    let odd = horner!(w;
+        -0.039916722759543525887,
+        -0.0017535137590047211434,
+        0.011161733099273077333,
+        0.017349690697275055856,
+        0.030381940567704929201,
+        0.074999999999696616971,
+    );
+    let sum = odd.mul_add(z, even);
     (x * z).mul_add(sum, x)
 }
