@@ -176,7 +176,10 @@ impl Job {
                 }
             }
             "reduced" => {
-                let seconds = steps * (5e-8 + batch * rows * 4e-8 + blocks * rows * rows * 4e-9);
+                // Fields and kicks of every sample, and the factor of the trained rows; frozen rows cost little beyond that.
+                let trained = shape.trained as f64;
+                let factor = blocks * trained * trained * rows * 6e-10;
+                let seconds = steps * (1.2e-7 + batch * rows * 1.2e-8 + factor);
                 Cost { steps: Some(steps), memory: overlaps + results, seconds }
             }
             _ => {

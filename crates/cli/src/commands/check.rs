@@ -39,8 +39,10 @@ pub(crate) fn check(file: &Path, size: Size, as_json: bool) -> Result<ExitCode, 
         );
     }
     let total: f64 = costs.iter().map(|(_, c)| c.seconds).sum();
+    let stops = |job: &didact_experiment::plan::Job| job.plan.record.events.iter().any(|event| event.stops);
+    let sooner = if experiment.jobs.iter().any(stops) { ", less where an event ends a run" } else { "" };
     say!(
-        "  {} runs, about {} of one core; folder {}",
+        "  {} runs, about {} of one core{sooner}; folder {}",
         costs.len(),
         duration(total),
         experiment.folder_name()
