@@ -29,7 +29,7 @@ fn problem(units: usize, dimension: u64) -> Problem {
 
 /// Microseconds per reduced step (erf, batch 1) for several widths, at d = 10³ and d = 10⁹.
 pub(crate) fn reduced_steps() {
-    const STEPS: u32 = 400_000;
+    const STEPS: u32 = 100_000;
     for units in [1, 2, 4, 8] {
         let micros = |d, replicas| 1e6 * seconds_per_reduced_step(&problem(units, d), replicas, STEPS);
         let (near, far, abreast) = (micros(1_000, 1), micros(1_000_000_000, 1), micros(1_000, 8));

@@ -87,6 +87,6 @@ pub(crate) fn report(workload: &str, peer: &str, times: Times, work: &Value, mut
 /// Processor time of a step of one replica in the reduced simulation, when so many run.
 pub(crate) fn seconds_per_reduced_step(problem: &Problem, replicas: u32, steps: u32) -> f64 {
     let record = Record { replicas, ..Record::new(vec![f64::from(steps)], Vec::new()) };
-    let (times, _) = best_of_3(|| Reduced.run(problem, &record, &Unwatched).expect("a run"));
+    let (times, _) = best_of(12, || Reduced.run(problem, &record, &Unwatched).expect("a run"));
     times.cpu.unwrap_or(times.wall) / f64::from(steps) / f64::from(replicas)
 }

@@ -7,7 +7,7 @@ use didact_model::families::low_rank::{LowRank, StartLaw};
 use didact_model::{Clock, Problem, Spectrum, Training};
 use serde_json::json;
 
-const STEPS: u32 = 200_000;
+const STEPS: u32 = 50_000;
 
 fn problem(spec: &LowRank, dimension: u64) -> Problem {
     let constraint = Constraint { sphere: Some(Retraction::Tangent), off_own: true, ..Constraint::none() };
