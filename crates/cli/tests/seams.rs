@@ -35,10 +35,6 @@ fn no_engine_and_no_command_names_a_family() {
     let mut seen = 0;
     for name in ["math", "theory", "simulate", "analysis", "experiment", "figure", "cli"] {
         for path in sources(&crates.join(name).join("src")) {
-            // Unit tests of a module of several files have a file of their own.
-            if path.ends_with("tests.rs") {
-                continue;
-            }
             let code = code(&std::fs::read_to_string(&path).expect("a source"));
             for family in &families {
                 assert!(!code.contains(&format!("families::{family}")), "{} names {family}", path.display());

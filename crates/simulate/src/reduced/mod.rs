@@ -13,7 +13,7 @@
 mod abreast;
 mod eigenspace;
 
-use crate::chain::{Chain, Form, Order, Seat, run_replicas};
+use crate::chain::{Chain, Company, Order, Seat, run_replicas};
 use crate::kernels;
 use crate::noise::StepNoise;
 use didact_math::linalg::{Mat, dot};
@@ -41,8 +41,14 @@ impl Engine for Reduced {
         record: &Record,
         monitor: &dyn Monitor,
     ) -> Result<Trajectory, EngineError> {
-        let form: Form<_> = |chains| abreast::Abreast::of(chains).map(|company| Box::new(company) as Box<_>);
-        run_replicas(self, problem, record, monitor, Order::Abreast(abreast::WIDE, form), ReducedChain::new)
+        run_replicas(
+            self,
+            problem,
+            record,
+            monitor,
+            Order::Abreast(abreast::WIDE, ReducedChain::abreast),
+            ReducedChain::new,
+        )
     }
 }
 
@@ -137,6 +143,11 @@ impl ReducedChain {
             spaces,
             sound: true,
         })
+    }
+
+    /// Chains side by side, three to eight of them; those that cannot go so are given back. See `abreast/`.
+    pub fn abreast(chains: Vec<Self>) -> Result<Box<dyn Company<Member = Self>>, Vec<Self>> {
+        abreast::Abreast::of(chains).map(|company| Box::new(company) as Box<_>)
     }
 
     fn single(&mut self) {

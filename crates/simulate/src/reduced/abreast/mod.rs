@@ -283,6 +283,3 @@ impl Space {
         sum
     }
 }
-
-#[cfg(test)]
-mod tests;

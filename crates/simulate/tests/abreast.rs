@@ -1,12 +1,15 @@
-use super::*;
-use crate::chain::{Chain, Seat};
+//! Replicas side by side are the replicas one by one, to the last bit.
+
 use didact_math::linalg::Mat;
-use didact_model::constraint::Constraint;
+use didact_model::constraint::{Constraint, Retraction};
 use didact_model::families::Family;
 use didact_model::families::committee::{Committee, Output};
 use didact_model::record::Crossing;
 use didact_model::start::Given;
 use didact_model::{Clock, Engine, Event, Outcome, Overlaps, Problem, Record, Spectrum, Training, Unwatched};
+use didact_simulate::Reduced;
+use didact_simulate::chain::{Chain, Seat};
+use didact_simulate::reduced::ReducedChain;
 use std::sync::Arc;
 
 fn problem(spec: &Committee, spectrum: Spectrum, training: Training) -> Problem {
@@ -66,7 +69,7 @@ fn every_lane_is_the_chain_alone_to_the_last_bit() {
         for count in [3, 8] {
             let mut alone = chains(&problem, count);
             let mut company =
-                Abreast::of(chains(&problem, count)).unwrap_or_else(|_| panic!("{name}: alone"));
+                ReducedChain::abreast(chains(&problem, count)).unwrap_or_else(|_| panic!("{name}: alone"));
             // Past the end of a chunk of random numbers.
             for _ in 0..700 {
                 company.step();
@@ -84,11 +87,11 @@ fn chains_of_another_kind_go_alone() {
     let erf = Committee::soft(2, 2, "erf(z/sqrt2)");
     let online = || Training::online(1.0);
     let batched = problem(&erf, Spectrum::isotropic(), Training { batch: 2, ..online() });
-    assert!(Abreast::of(chains(&batched, 8)).is_err());
+    assert!(ReducedChain::abreast(chains(&batched, 8)).is_err());
     let fits = problem(&erf, Spectrum::isotropic(), online());
-    assert!(Abreast::of(chains(&fits, 2)).is_err());
+    assert!(ReducedChain::abreast(chains(&fits, 2)).is_err());
     let narrow = Problem { dimension: Some(4), ..fits };
-    assert!(Abreast::of(chains(&narrow, 8)).is_err());
+    assert!(ReducedChain::abreast(chains(&narrow, 8)).is_err());
 }
 
 /// All replicas of a record are what they are one by one: rows, events, outcomes.
@@ -111,10 +114,10 @@ fn replicas_end_each_in_its_own_time() {
         }];
         record.watch_every = Some(3.0);
         record.replicas = 11;
-        let together = super::super::Reduced.run(&problem, &record, &Unwatched).unwrap();
+        let together = Reduced.run(&problem, &record, &Unwatched).unwrap();
         for (replica, seen) in together.replicas.iter().enumerate() {
             let one = Record { first_replica: replica as u32, replicas: 1, ..record.clone() };
-            let alone = super::super::Reduced.run(&problem, &one, &Unwatched).unwrap().replicas.remove(0);
+            let alone = Reduced.run(&problem, &one, &Unwatched).unwrap().replicas.remove(0);
             assert_eq!(seen.rows, alone.rows, "replica {replica}");
             assert_eq!(seen.events, alone.events, "replica {replica}");
             assert_eq!(seen.outcome, alone.outcome, "replica {replica}");
