@@ -5,6 +5,7 @@ pub mod expression;
 pub mod fits;
 pub mod gauss;
 pub mod linalg;
+pub mod memory;
 pub mod ode;
 pub mod random;
 pub mod roots;

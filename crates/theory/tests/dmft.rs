@@ -48,6 +48,25 @@ fn three_units() -> MultiIndex {
     }
 }
 
+/// Whatever an earlier process of other sizes has left in the memory.
+#[test]
+fn memory_of_another_process_changes_no_number() {
+    let (one, three) =
+        (equations(&MultiIndex::single("gelu", "z^2", HUBER), 0.5, 8.0), equations(&three_units(), 0.3, 4.0));
+    let (few, many) = (points(&one, 512, 3, 1), points(&three, 1024, 4, 2));
+    let numbers = |process: &Process| {
+        let last = process.kernels.kicks_response.last().unwrap();
+        (process.losses(), last.iter().map(|m| m[(0, 0)]).collect::<Vec<_>>())
+    };
+    let mut memory = run(&three, &many, 4).into_memory();
+    for (equations, points, steps) in [(&one, &few, 3), (&three, &many, 4), (&three, &many, 4)] {
+        let mut again = Process::reusing(memory, equations, points);
+        assert!((0..=steps).all(|_| again.advance()));
+        assert_eq!(numbers(&again), numbers(&run(equations, points, steps)));
+        memory = again.into_memory();
+    }
+}
+
 #[test]
 fn a_linear_student_follows_marchenko_and_pastur_at_any_number_of_samples() {
     for (ratio, step, noise) in [(0.5, 0.2, 1.0), (2.0, 0.3, 0.5), (4.0, 0.5, 0.0)] {

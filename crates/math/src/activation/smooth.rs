@@ -214,7 +214,7 @@ dispatch! {
             let z = z[i];
             let (cdf, density) = normal_cdf_and_density(z);
             value[i] = z * cdf;
-            slope[i] = cdf + z * density;
+            slope[i] = z.mul_add(density, cdf);
             curvature[i] = (2.0 - z * z) * density;
         }
     }

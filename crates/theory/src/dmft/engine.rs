@@ -2,6 +2,7 @@
 
 use super::LANES;
 use super::kernels::Equations;
+use super::memory::Memory;
 use super::points::{Points, Sampling};
 use super::process::Process;
 use crate::landscape::split;
@@ -104,9 +105,9 @@ impl Engine for Dmft {
         record.validate()?;
         self.admits(problem, record)?;
         let (equations, note) = equations(problem)?;
-        let mut replicas = Vec::new();
+        let (mut replicas, mut memory) = (Vec::new(), Memory::default());
         for scramble in 0..self.scrambles {
-            replicas.push(self.march(problem, &equations, record, scramble, monitor)?);
+            replicas.push(self.march(problem, &equations, record, scramble, &mut memory, monitor)?);
         }
         let notes = vec![
             format!(
@@ -202,6 +203,7 @@ impl Dmft {
         equations: &Equations,
         record: &Record,
         scramble: u32,
+        memory: &mut Memory,
         monitor: &dyn Monitor,
     ) -> Result<Replica, EngineError> {
         let shape = equations.shape();
@@ -209,7 +211,7 @@ impl Dmft {
         let saves: Vec<usize> = record.times.iter().map(|t| (t * per_clock).round() as usize).collect();
         let sampling = Sampling { seed: record.seed, ..self.sampling };
         let points = Points::sobol(&sampling, scramble, shape.frozen, shape.trained, end + 1);
-        let mut process = Process::new(equations, &points);
+        let mut process = Process::reusing(std::mem::take(memory), equations, &points);
         let mut rows: Vec<Vec<f64>> = Vec::new();
         let mut before: Vec<f64> = Vec::new();
         let mut passed = vec![None; record.events.len()];
@@ -260,6 +262,7 @@ impl Dmft {
                 break;
             }
         }
+        *memory = process.into_memory();
         let (last, last_time) = last.unwrap_or_else(|| {
             let start = vec![equations.start.clone()];
             (Overlaps::from_engine(shape, start, equations.scalars.clone()), 0.0)

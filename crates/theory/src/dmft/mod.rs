@@ -5,6 +5,7 @@ mod estimate;
 mod kernels;
 mod lanes;
 mod linear;
+mod memory;
 mod points;
 mod process;
 mod step;
@@ -13,10 +14,12 @@ pub use engine::{Dmft, equations};
 pub use estimate::{Diverged, estimate};
 pub use kernels::{Equations, Kernels};
 pub use linear::{LinearDescent, LinearState};
+pub use memory::Memory;
 pub use points::{Points, Sampling};
 pub use process::Process;
 
-/// Samples that are moved together.
+/// Samples that are moved together: enough to share the cost of a call, and few enough that what they remember is still near
+/// when it is read again.
 pub const LANES: usize = 128;
 
 /// Sizes that the loops need.

@@ -1,8 +1,9 @@
 //! The normals that drive the data side: scrambled Sobol points, whitened, with importance weights.
 
 use super::LANES;
-use super::lanes::WIDE;
+use super::lanes::{Strip, constant, strips};
 use didact_math::gauss::normal::quantile;
+use didact_math::memory::Table;
 use didact_math::random::sobol_column;
 use rayon::prelude::*;
 
@@ -14,11 +15,15 @@ use rayon::prelude::*;
 pub struct Points {
     samples: usize,
     columns: usize,
-    /// Strips of WIDE samples: `data[(strip * columns + column) * WIDE + lane]`.
-    data: Vec<f64>,
+    /// Strips of LANES samples: `data[(strip * columns + column) * LANES + lane]`.
+    data: Table,
     /// Importance weight per sample, of mean 1.
     weights: Vec<f64>,
+    /// Whether every weight is 1.
+    uniform: bool,
 }
+
+const ONES: Strip = constant(1.0);
 
 /// How to draw points.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -76,14 +81,15 @@ impl Points {
 
     fn pack(table: &[Vec<f64>], weights: Vec<f64>) -> Self {
         let (samples, columns) = (weights.len(), table.len());
-        assert!(samples.is_multiple_of(LANES), "samples come in blocks of {LANES}");
-        let mut data = vec![0.0; samples * columns];
-        for (strip, out) in data.chunks_exact_mut(columns * WIDE).enumerate() {
-            for (out, column) in out.chunks_exact_mut(WIDE).zip(table) {
-                out.copy_from_slice(&column[strip * WIDE..(strip + 1) * WIDE]);
+        assert!(samples.is_multiple_of(LANES), "samples come in strips of {LANES}");
+        let mut data = Table::zeros(samples * columns);
+        for (strip, out) in data.chunks_exact_mut(columns * LANES).enumerate() {
+            for (out, column) in out.chunks_exact_mut(LANES).zip(table) {
+                out.copy_from_slice(&column[strip * LANES..(strip + 1) * LANES]);
             }
         }
-        Self { samples, columns, data, weights }
+        let uniform = weights.iter().all(|w| *w == 1.0);
+        Self { samples, columns, data, weights, uniform }
     }
 
     /// N.
@@ -101,10 +107,11 @@ impl Points {
         &self.weights
     }
 
-    /// The strips of one block of LANES samples, a strip per column each, and the weights.
-    pub(super) fn block(&self, block: usize) -> (&[f64], &[f64]) {
-        let size = self.columns * LANES;
-        (&self.data[block * size..(block + 1) * size], &self.weights[block * LANES..(block + 1) * LANES])
+    /// The columns of a strip of samples, and their weights.
+    pub(super) fn strip(&self, index: usize) -> (&[Strip], &Strip) {
+        // Weights that are all the same need not come from far.
+        let weights = if self.uniform { &ONES } else { &strips(&self.weights)[index] };
+        (&strips(&self.data)[index * self.columns..][..self.columns], weights)
     }
 }
 
@@ -142,7 +149,7 @@ mod tests {
     use super::*;
 
     fn columns(points: &Points) -> Vec<Vec<f64>> {
-        let at = |c: usize, i: usize| points.data[((i / WIDE) * points.columns + c) * WIDE + i % WIDE];
+        let at = |c: usize, i: usize| points.data[((i / LANES) * points.columns + c) * LANES + i % LANES];
         (0..points.columns).map(|c| (0..points.samples).map(|i| at(c, i)).collect()).collect()
     }
 

@@ -1,17 +1,18 @@
 //! The data side: the preactivations of one training sample, sampled; kernels and responses are means over samples.
 
 use super::kernels::{Equations, Kernels};
-use super::lanes::{WIDE, add_products, combine, fold, strips, strips_mut};
+use super::lanes::{Four, List, Strip, add_products, combine, constant, fold, strips, strips_mut};
+use super::memory::Memory;
 use super::points::Points;
-use super::step::{Block, Room, Step, Sums};
+use super::step::{Room, Step, Sums};
 use super::{Dimensions, LANES};
 use didact_math::linalg::{Mat, cholesky_psd, solve};
 use didact_model::Sample;
 use didact_model::rule::Batch;
 use rayon::prelude::*;
 
-/// Blocks whose sums are added up before they meet the others: the order of additions does not depend on threads.
-const GROUP: usize = 8;
+/// Every sample once.
+const ONES: [Strip; 1] = [constant(1.0)];
 
 /// Pivots below this fraction of their diagonal entry are rounding: the process is smooth in t.
 const ZERO_PIVOT: f64 = 1e-14;
@@ -38,41 +39,15 @@ pub struct Process<'a> {
     labelled: bool,
 }
 
-/// What the samples remember, block after block; see [`Block`]. One allocation each: the system hands out fresh pages.
-#[derive(Debug)]
-struct Memory {
-    given: Vec<f64>,
-    now: Vec<f64>,
-    kicks: Vec<f64>,
-    curvature: Vec<f64>,
-    /// Numbers per block in each of them.
-    strides: [usize; 4],
-}
-
-impl Memory {
-    /// The blocks, GROUP at a time.
-    fn groups(&mut self) -> impl IndexedParallelIterator<Item = impl Iterator<Item = Block<'_>>> {
-        let [a, b, c, e] = self.strides;
-        self.given
-            .par_chunks(GROUP * a)
-            .zip(self.now.par_chunks_mut(GROUP * b))
-            .zip(self.kicks.par_chunks_mut(GROUP * c))
-            .zip(self.curvature.par_chunks_mut(GROUP * e))
-            .map(move |(((given, now), kicks), curvature)| {
-                given
-                    .chunks_exact(a)
-                    .zip(now.chunks_exact_mut(b))
-                    .zip(kicks.chunks_exact_mut(c))
-                    .zip(curvature.chunks_exact_mut(e))
-                    .map(|(((given, now), kicks), curvature)| Block { given, now, kicks, curvature })
-            })
-    }
-}
-
 impl<'a> Process<'a> {
     /// The process before its first step. The points must have a column per frozen field, one for the noise, and as many
     /// innovations as steps will be made.
     pub fn new(equations: &'a Equations, points: &'a Points) -> Self {
+        Self::reusing(Memory::default(), equations, points)
+    }
+
+    /// The same, in memory that an earlier process has [left](Self::into_memory).
+    pub fn reusing(mut memory: Memory, equations: &'a Equations, points: &'a Points) -> Self {
         let shape = equations.shape();
         let jumps = equations.rule.jumps().frozen;
         let paths = !equations.all_hard() && !jumps;
@@ -85,35 +60,35 @@ impl<'a> Process<'a> {
         let lower = cholesky_psd(&equations.frozen()).expect("frozen rows have a Gram matrix");
         let factor: Vec<Vec<f64>> = (0..shape.frozen).map(|n| lower.row(n)[..=n].to_vec()).collect();
         let horizon = (points.columns() - shape.frozen - 1) / shape.trained;
-        let per_step = shape.trained * LANES;
-        let strides =
-            [(shape.frozen + 2) * LANES, 2 * per_step, horizon * per_step, horizon * per_step * size.columns];
-        let blocks = points.samples() / LANES;
-        let [mut given, now, kicks, curvature] = strides.map(|stride| vec![0.0; blocks * stride]);
-        for (block, given) in given.chunks_exact_mut(strides[0]).enumerate() {
-            let (given, per) = (strips_mut(given), LANES / WIDE);
-            let columns = strips(points.block(block).0).chunks_exact(points.columns());
-            for (strip, columns) in columns.enumerate() {
-                for (n, row) in factor.iter().enumerate() {
-                    given[n * per + strip] = combine(row, columns, points.columns() * WIDE);
+        memory.fit(&size, points.samples(), horizon);
+        let labelled = memory.visit(
+            || true,
+            |labelled, index, past| {
+                let (columns, _) = points.strip(index);
+                let frozen = strips_mut(&mut past.fields[shape.trained * LANES..]);
+                for (coefficients, frozen) in factor.iter().zip(frozen) {
+                    combine(&[List { coefficients, strips: columns, ahead: None }], frozen);
                 }
-                let noise = columns[shape.frozen].map(|z| equations.label_noise * z);
-                given[shape.frozen * per + strip] = noise;
-            }
-        }
-        let mut labelled = true;
-        let mut fields = vec![0.0; shape.rows() * LANES];
-        for given in given.chunks_exact_mut(strides[0]) {
-            let (frozen, rest) = given.split_at_mut(shape.frozen * LANES);
-            let (noise, labels) = rest.split_at_mut(LANES);
-            // Labels do not read the trained fields, which have a place all the same.
-            fields[per_step..].copy_from_slice(frozen);
-            labelled &= equations.rule.labels(&Batch::new(&fields, LANES, &equations.scalars, noise), labels);
-        }
-        let memory = Memory { given, now, kicks, curvature, strides };
+                let (noise, labels) = past.given.split_at_mut(LANES);
+                noise
+                    .iter_mut()
+                    .zip(columns[shape.frozen].as_flattened())
+                    .for_each(|(e, z)| *e = equations.label_noise * z);
+                // Labels do not read the trained fields, which have a place all the same.
+                let batch = Batch::new(past.fields, LANES, &equations.scalars, noise);
+                *labelled &= equations.rule.labels(&batch, labels);
+            },
+            |labelled| *labelled,
+        );
         let kernels = Kernels::default();
         let scalars = equations.scalars.clone();
+        let labelled = labelled.into_iter().all(|known| known);
         Self { equations, points, size, kernels, scalars, factor, memory, labelled }
+    }
+
+    /// The memory of the samples, for a process to come.
+    pub fn into_memory(self) -> Memory {
+        self.memory
     }
 
     /// Steps done: kernels of steps 0..t are known.
@@ -136,7 +111,25 @@ impl<'a> Process<'a> {
             return false;
         }
         self.extend_factor(t);
-        let step = Step {
+        let mut memory = std::mem::take(&mut self.memory);
+        let step = self.step(t);
+        let groups = memory.visit(
+            || Room::new(&step),
+            |room, index, past| {
+                let (columns, weights) = self.points.strip(index);
+                step.sample(past, columns, weights, room);
+            },
+            |room| step.collect(room),
+        );
+        self.memory = memory;
+        let total = groups.iter().fold(Sums::new(&self.size, t, self.scalars.len()), Sums::add);
+        self.record(t, &total);
+        true
+    }
+
+    /// What all samples share at step t.
+    fn step(&self, t: usize) -> Step<'_> {
+        Step {
             t,
             size: self.size,
             labelled: self.labelled,
@@ -145,24 +138,7 @@ impl<'a> Process<'a> {
             rows: &self.factor[self.size.frozen + t * self.size.trained..],
             memory: self.coefficients(t),
             back: self.backward_coefficients(t),
-        };
-        let points = self.points;
-        let groups: Vec<Sums> = self
-            .memory
-            .groups()
-            .enumerate()
-            .map(|(group, blocks)| {
-                let mut room = Room::new(&step);
-                for (at, mut block) in blocks.enumerate() {
-                    let (columns, weights) = points.block(group * GROUP + at);
-                    step.sample(&mut block, columns, weights, &mut room);
-                }
-                step.collect(room)
-            })
-            .collect();
-        let total = groups.iter().fold(Sums::new(&self.size, t, self.scalars.len()), Sums::add);
-        self.record(t, &total);
-        true
+        }
     }
 
     /// Appends the rows of W(t) to the factor of the joint covariance.
@@ -240,36 +216,27 @@ impl<'a> Process<'a> {
 
     /// Train loss E l(y, f(V(t))) and test loss E l(y, f(W(t))) of the last step, label noise included.
     pub fn losses(&self) -> (f64, f64) {
-        let size = self.size;
-        let [given, now, ..] = self.memory.strides;
-        let groups = self.memory.given.par_chunks(GROUP * given).zip(self.memory.now.par_chunks(GROUP * now));
-        let parts: Vec<(f64, f64)> = groups
-            .enumerate()
-            .map(|(group, (givens, nows))| {
-                let (mut train, mut test) = (0.0, 0.0);
-                let mut losses = vec![0.0; LANES];
-                let mut fields = vec![0.0; (size.trained + size.frozen) * LANES];
-                for (at, (given, now)) in givens.chunks_exact(given).zip(nows.chunks_exact(now)).enumerate() {
-                    let (_, weights) = self.points.block(group * GROUP + at);
-                    let (frozen, rest) = given.split_at(size.frozen * LANES);
-                    let (noise, labels) = rest.split_at(LANES);
-                    let labels = if self.labelled { labels } else { &[] };
-                    let (fresh, moved) = now.split_at(size.trained * LANES);
-                    let mut mean = |rows: &[f64]| {
-                        fields[..rows.len()].copy_from_slice(rows);
-                        fields[rows.len()..].copy_from_slice(frozen);
-                        let batch = Batch { labels, ..Batch::new(&fields, LANES, &self.scalars, noise) };
-                        self.equations.rule.loss_batch(&batch, &mut losses);
-                        let mut sum = [[0.0; 4]];
-                        for (loss, weight) in strips(&losses).iter().zip(strips(weights)) {
-                            add_products(loss, std::slice::from_ref(weight), &mut sum);
-                        }
-                        fold(&sum[0])
+        let trained = self.size.trained * LANES;
+        let step = self.step(self.steps() - 1);
+        let parts: Vec<(f64, f64)> = self
+            .memory
+            .groups()
+            .map(|(first, group)| {
+                let (mut train, mut test) = ([[0.0; 4]], [[0.0; 4]]);
+                let mut losses = [0.0; LANES];
+                let mut fresh = vec![0.0; trained + self.size.frozen * LANES];
+                for (at, (fields, given)) in group.enumerate() {
+                    let (columns, weights) = self.points.strip(first + at);
+                    let mut add = |fields: &[f64], sum: &mut [Four; 1]| {
+                        self.equations.rule.loss_batch(&step.batch(fields, given), &mut losses);
+                        add_products(&strips(&losses)[0], weights, &ONES, 0, sum);
                     };
-                    train += mean(moved);
-                    test += mean(fresh);
+                    add(fields, &mut train);
+                    step.fields(columns, &[], &mut fresh[..trained]);
+                    fresh[trained..].copy_from_slice(&fields[trained..]);
+                    add(&fresh, &mut test);
                 }
-                (train, test)
+                (fold(&train[0]), fold(&test[0]))
             })
             .collect();
         let n = self.points.samples() as f64;
@@ -279,22 +246,14 @@ impl<'a> Process<'a> {
 
     /// Calls `visit` with every sample of the last step (V(t), v, e as a rule sees them) and its probability.
     pub fn for_every_sample(&self, mut visit: impl FnMut(&Sample, f64)) {
-        let (m, f) = (self.size.trained, self.size.frozen);
         let n = self.points.samples() as f64;
-        let mut fields = vec![0.0; m + f];
-        let [given, now, ..] = self.memory.strides;
-        let blocks = self.memory.given.chunks_exact(given).zip(self.memory.now.chunks_exact(now));
-        for (index, (given, now)) in blocks.enumerate() {
-            let (_, weights) = self.points.block(index);
+        let mut sample = vec![0.0; self.size.trained + self.size.frozen];
+        for (index, (fields, given)) in self.memory.strips().enumerate() {
+            let weights = self.points.strip(index).1.as_flattened();
             for lane in 0..LANES {
-                for i in 0..m {
-                    fields[i] = now[(m + i) * LANES + lane];
-                }
-                for k in 0..f {
-                    fields[m + k] = given[k * LANES + lane];
-                }
-                let noise = given[f * LANES + lane];
-                visit(&Sample { fields: &fields, scalars: &self.scalars, noise }, weights[lane] / n);
+                sample.iter_mut().zip(fields.chunks_exact(LANES)).for_each(|(h, row)| *h = row[lane]);
+                let noise = given[lane];
+                visit(&Sample { fields: &sample, scalars: &self.scalars, noise }, weights[lane] / n);
             }
         }
     }

@@ -2,25 +2,16 @@
 
 use super::kernels::Equations;
 use super::lanes::{
-    Backward, Four, Strip, WIDE, add_products, backward, combine, fold, strips, strips_mut, weighed,
+    Backward, Four, List, Strip, WIDE, add_products, ask_for_next, backward, combine, fold, strips,
+    strips_mut,
 };
+use super::memory::Past;
 use super::{Dimensions, LANES};
+use didact_math::memory::Table;
 use didact_model::Kick;
 use didact_model::rule::Batch;
 
-/// What LANES samples remember, in memory that all blocks share.
-pub(super) struct Block<'b> {
-    /// v, then the label noise, then the labels if the rule has any; f + 2 rows of LANES.
-    pub(super) given: &'b [f64],
-    /// W(t), then V(t), m x LANES each.
-    pub(super) now: &'b mut [f64],
-    /// φ(s), strip by strip, (s, i) x WIDE.
-    pub(super) kicks: &'b mut [f64],
-    /// ∂φ_i(s)/∂h_k, strip by strip, (s, i, k) x WIDE, k over the trained fields or over all.
-    pub(super) curvature: &'b mut [f64],
-}
-
-/// Sums over the samples of a group of blocks.
+/// Sums over the samples of a group of strips.
 #[derive(Debug, Clone)]
 pub(super) struct Sums {
     /// C_ℓ(t,s), (s, i, j).
@@ -56,7 +47,7 @@ impl Sums {
     }
 }
 
-/// Everything about step t that all blocks share.
+/// Everything about step t that all samples share.
 pub(super) struct Step<'a> {
     pub(super) t: usize,
     pub(super) size: Dimensions,
@@ -72,18 +63,12 @@ pub(super) struct Step<'a> {
     pub(super) back: Vec<f64>,
 }
 
-/// Buffers of one thread, and the sums of the blocks that it has moved.
+/// Buffers of one thread, and the sums over the samples that it has moved.
 pub(super) struct Room {
-    /// V then v, rows x LANES.
-    fields: Vec<f64>,
-    /// φ(t), m x LANES.
-    kicks: Vec<f64>,
-    /// D(t), m x columns x LANES.
-    curvature: Vec<f64>,
-    /// X_r, (r, k): dφ_i(t)/dV_k(r), times the weight.
-    chain: Vec<Strip>,
+    /// X_r, (r, k): dφ_i(t)/dV_k(r), times the weight; of some samples of a strip.
+    chain: Table,
     /// g_s, m.
-    through: Vec<Strip>,
+    through: Table,
     /// C_ℓ(t,s), (i, s, j).
     products: Vec<Four>,
     /// X_s, (i, s, k).
@@ -96,14 +81,11 @@ pub(super) struct Room {
 
 impl Room {
     pub(super) fn new(step: &Step) -> Self {
-        let Dimensions { trained: m, frozen: f, columns, .. } = step.size;
+        let Dimensions { trained: m, frozen: f, .. } = step.size;
         let kick = Kick::new(step.equations.shape());
         Self {
-            fields: vec![0.0; (m + f) * LANES],
-            kicks: vec![0.0; m * LANES],
-            curvature: vec![0.0; m * columns * LANES],
-            chain: vec![[0.0; WIDE]; (step.t + 1) * m],
-            through: vec![[0.0; WIDE]; m],
+            chain: Table::zeros((step.t + 1) * m * WIDE),
+            through: Table::zeros(m * WIDE),
             products: vec![[0.0; 4]; m * (step.t + 1) * m],
             response: vec![[0.0; 4]; m * (step.t + 1) * m],
             frozen: vec![[0.0; 4]; m * f],
@@ -113,82 +95,87 @@ impl Room {
     }
 }
 
+/// The noise of samples without any.
+const SILENCE: [f64; LANES] = [0.0; LANES];
+
 impl Step<'_> {
-    /// Moves one block to step t and adds its share of the kernels to the sums in the room.
-    pub(super) fn sample(&self, block: &mut Block, columns: &[f64], weights: &[f64], room: &mut Room) {
-        let Dimensions { trained: m, frozen: f, columns: wide, .. } = self.size;
-        let (given, now) = (strips(block.given), strips_mut(block.now));
-        let (columns, weights) = (strips(columns), strips(weights));
-        let (kicks, curvature) = (strips_mut(block.kicks), strips_mut(block.curvature));
-        let per = LANES / WIDE;
-        let (drawn, horizon, derivatives) = (columns.len() / per, kicks.len() / per, curvature.len() / per);
-        for strip in 0..per {
-            // Column f is the noise: W takes the columns before it and those after it.
-            let (latent, rest) = columns[strip * drawn..][..drawn].split_at(f);
-            let before = &kicks[strip * horizon..][..self.t * m];
-            for i in 0..m {
-                let (first, others) = self.rows[i].split_at(f);
-                let mut fresh = combine(others, &rest[1..], drawn * LANES);
-                if first.iter().any(|c| *c != 0.0) {
-                    let along = combine(first, latent, drawn * LANES);
-                    fresh.iter_mut().zip(along).for_each(|(w, a)| *w += a);
-                }
-                let mut field = combine(&self.memory[i], before, horizon * LANES);
-                field.iter_mut().zip(fresh).for_each(|(v, w)| *v += w);
-                now[i * per + strip] = fresh;
-                now[(m + i) * per + strip] = field;
-            }
-        }
-        let (frozen, rest) = block.given.split_at(f * LANES);
-        let (noise, labels) = rest.split_at(LANES);
+    /// What the rule is shown of a strip.
+    pub(super) fn batch<'b>(&'b self, fields: &'b [f64], given: &'b [f64]) -> Batch<'b> {
+        let (noise, labels) = given.split_at(LANES);
+        // Numbers that the rule does not need are left where they are, often far from the processor.
+        let noise = if self.equations.label_noise == 0.0 { &SILENCE } else { noise };
         let labels = if self.labelled { labels } else { &[] };
-        room.fields[..m * LANES].copy_from_slice(now[m * per..].as_flattened());
-        room.fields[m * LANES..].copy_from_slice(frozen);
-        let batch = Batch { labels, ..Batch::new(&room.fields, LANES, self.scalars, noise) };
-        let rule = &self.equations.rule;
-        if !self.scalars.is_empty() {
-            rule.kick_batch(&batch, &mut room.kicks, &mut room.kick.scalars);
-            room.scalars.iter_mut().zip(&room.kick.scalars).for_each(|(sum, g)| *sum += g);
-        }
-        rule.curvature_batch(&batch, wide, &mut room.kicks, &mut room.curvature);
-        for strip in 0..per {
-            let kicks = &mut kicks[strip * horizon..][..(self.t + 1) * m];
-            let curvature = &mut curvature[strip * derivatives..][..(self.t + 1) * m * wide];
-            spread(&room.kicks, strip, &mut kicks[self.t * m..]);
-            spread(&room.curvature, strip, &mut curvature[self.t * m * wide..]);
-            for i in 0..m {
-                let own = weighed(&kicks[self.t * m + i], &weights[strip]);
-                add_products(&own, kicks, &mut room.products[i * (self.t + 1) * m..]);
-                if self.size.stein {
-                    for n in 0..f {
-                        add_products(
-                            &own,
-                            &given[n * per + strip..=n * per + strip],
-                            &mut room.frozen[i * f + n..],
-                        );
-                    }
-                }
-                backward(Backward {
-                    trained: m,
-                    columns: wide,
-                    row: i,
-                    curvature,
-                    ahead: derivatives * LANES,
-                    weights: &weights[strip],
-                    back: &self.back,
-                    chain: &mut room.chain,
-                    through: &mut room.through,
-                    response: &mut room.response[i * (self.t + 1) * m..],
-                    frozen: &mut room.frozen[i * f..],
-                });
-            }
+        Batch { labels, ..Batch::new(fields, LANES, self.scalars, noise) }
+    }
+
+    /// W(t) of a strip, or V(t) if given the kicks before; m strips.
+    pub(super) fn fields(&self, columns: &[Strip], kicks: &[Strip], out: &mut [f64]) {
+        let f = self.size.frozen;
+        // Column f is the noise: W takes the columns before it and those after it.
+        let (latent, rest) = columns.split_at(f);
+        let ahead = Some(columns.len() * LANES);
+        for (i, out) in strips_mut(out).iter_mut().enumerate() {
+            let (first, others) = self.rows[i].split_at(f);
+            let first = if first.iter().all(|c| *c == 0.0) { &[] } else { first };
+            let list = |coefficients, strips, ahead| List { coefficients, strips, ahead };
+            let lists = [
+                list(first, latent, ahead),
+                list(others, &rest[1..], ahead),
+                // The kicks of the next samples are asked for when products with them are formed.
+                list(&self.memory[i], kicks, None),
+            ];
+            combine(&lists, out);
         }
     }
 
-    /// The sums that the blocks of a group have left in the room.
-    pub(super) fn collect(&self, room: Room) -> Sums {
+    /// Moves a strip to step t and adds its share of the kernels to the sums in the room.
+    pub(super) fn sample(&self, past: Past, columns: &[Strip], weights: &Strip, room: &mut Room) {
+        let Dimensions { trained: m, frozen: f, columns: wide, .. } = self.size;
+        let ahead = (past.kicks.len(), past.curvature.len());
+        let (before, now) = past.kicks.split_at_mut(self.t * m * LANES);
+        self.fields(columns, strips(before), &mut past.fields[..m * LANES]);
+        // The next samples will write V there, and read their labels.
+        for (near, table) in [(0, &*past.fields), (1, &*past.given)] {
+            strips(table)[near].iter().for_each(|part| ask_for_next(part, table.len()));
+        }
+        let batch = self.batch(past.fields, past.given);
+        let rule = &self.equations.rule;
+        let kicks = &mut now[..m * LANES];
+        if !self.scalars.is_empty() {
+            rule.kick_batch(&batch, kicks, &mut room.kick.scalars);
+            room.scalars.iter_mut().zip(&room.kick.scalars).for_each(|(sum, g)| *sum += g);
+        }
+        let curvature = &mut past.curvature[self.t * m * wide * LANES..][..m * wide * LANES];
+        rule.curvature_batch(&batch, wide, kicks, curvature);
+        let frozen = strips(&past.fields[m * LANES..]);
+        let kicks = &strips(past.kicks)[..(self.t + 1) * m];
+        let curvature = &strips(past.curvature)[..(self.t + 1) * m * wide];
+        for i in 0..m {
+            let own = &kicks[self.t * m + i];
+            add_products(own, weights, kicks, ahead.0, &mut room.products[i * (self.t + 1) * m..]);
+            if self.size.stein {
+                add_products(own, weights, frozen, 0, &mut room.frozen[i * f..]);
+            }
+            backward(&mut Backward {
+                trained: m,
+                columns: wide,
+                row: i,
+                curvature,
+                ahead: ahead.1,
+                weights,
+                back: &self.back,
+                chain: room.chain.as_chunks_mut().0,
+                through: room.through.as_chunks_mut().0,
+                response: &mut room.response[i * (self.t + 1) * m..],
+                frozen: &mut room.frozen[i * f..],
+            });
+        }
+    }
+
+    /// The sums that the strips of a group have left in the room, which is empty again.
+    pub(super) fn collect(&self, room: &mut Room) -> Sums {
         let Dimensions { trained: m, frozen: f, .. } = self.size;
-        let mut sums = Sums::new(&self.size, self.t, 0);
+        let mut sums = Sums::new(&self.size, self.t, self.scalars.len());
         for (at, (products, response)) in room.products.iter().zip(&room.response).enumerate() {
             let (i, s, k) = (at / (m * (self.t + 1)), at / m % (self.t + 1), at % m);
             sums.kicks[(s * m + i) * m + k] = fold(products);
@@ -197,13 +184,11 @@ impl Step<'_> {
         for (sum, lanes) in sums.frozen[..m * f].iter_mut().zip(&room.frozen) {
             *sum = fold(lanes);
         }
-        Sums { scalars: room.scalars, ..sums }
-    }
-}
-
-/// The strip's share of rows of LANES numbers.
-fn spread(rows: &[f64], strip: usize, out: &mut [Strip]) {
-    for (out, row) in out.iter_mut().zip(strips(rows).chunks_exact(LANES / WIDE)) {
-        *out = row[strip];
+        sums.scalars.copy_from_slice(&room.scalars);
+        for lanes in [&mut room.products, &mut room.response, &mut room.frozen] {
+            lanes.fill([0.0; 4]);
+        }
+        room.scalars.fill(0.0);
+        sums
     }
 }

@@ -6,6 +6,7 @@
 //! full-batch gradient descent for O(1) steps; the rule serves every other engine as well. The per-sample gradient
 //! carries 1/m: to move a wide student in O(1) steps take a learning rate proportional to m.
 
+mod lanes;
 mod link;
 mod rule;
 

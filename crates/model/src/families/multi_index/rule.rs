@@ -1,11 +1,13 @@
 //! The rule of a two-layer student and its derivatives in closed form.
 
+use super::lanes::{self, Own};
 use super::link::Link;
 use crate::output_loss::OutputLoss;
 use crate::problem::Problem;
 use crate::rule::{Batch, Jumps, Kick, LocalRule, Sample, Shape};
 use didact_math::activation::Activation;
 use didact_math::linalg::Mat;
+use didact_math::memory::with_room;
 use std::sync::Arc;
 
 /// f = (1/m) Σ_j a_j σ(h_j + b_j) against y = h(z, e), loss ℓ(y, f).
@@ -65,25 +67,25 @@ impl TwoLayerRule {
     }
 
     /// Numbers that [`Self::batch_units`] needs room for.
-    fn room(&self, size: usize) -> Vec<f64> {
-        vec![0.0; (2 * self.trained() + 6) * size]
+    fn room(&self, size: usize) -> usize {
+        (2 * self.trained() + 6) * size
     }
 
     fn batch_units<'a>(&self, batch: &Batch<'a>, room: &'a mut [f64]) -> BatchUnits<'a> {
         let (m, n) = (self.trained(), batch.size);
         let (slopes, room) = room.split_at_mut(m * n);
         let (curvatures, room) = room.split_at_mut(m * n);
-        let mut parts = room.chunks_exact_mut(n);
-        let mut part = || parts.next().expect("room for six rows");
-        let (residuals, shifted, value, first, second, own) =
-            (part(), part(), part(), part(), part(), part());
+        let (residuals, room) = room.split_at_mut(n);
+        let (shifted, room) = room.split_at_mut(n);
+        let (value, room) = room.split_at_mut(n);
+        let (first, room) = room.split_at_mut(n);
+        let (second, own) = room.split_at_mut(n);
         let labels = if batch.labels.is_empty() {
             self.labels(batch, own);
             own
         } else {
             batch.labels
         };
-        residuals.iter_mut().zip(labels).for_each(|(r, y)| *r = -y);
         for j in 0..m {
             let own = j * n..(j + 1) * n;
             let mut fields = &batch.fields[own.clone()];
@@ -92,11 +94,31 @@ impl TwoLayerRule {
                 fields = shifted;
             }
             self.activation.jets(fields, value, &mut slopes[own.clone()], &mut curvatures[own]);
-            for (r, v) in residuals.iter_mut().zip(&*value) {
-                *r += self.weights[j] * v;
+            if j == 0 {
+                lanes::residuals(self.weights[j], value, labels, residuals);
+            } else {
+                lanes::add(self.weights[j], value, residuals);
             }
         }
         BatchUnits { residuals, labels, slopes, curvatures, first, second }
+    }
+
+    /// ∂φ_i/∂z_n of a batch, the columns behind those of the trained fields.
+    fn frozen_curvature(&self, batch: &Batch, units: &BatchUnits, columns: usize, curvature: &mut [f64]) {
+        let (m, n, k) = (self.trained(), batch.size, self.link.directions());
+        let (mut z, mut gradient) = (vec![0.0; k], vec![0.0; k]);
+        for l in 0..n {
+            for (d, z) in z.iter_mut().enumerate() {
+                *z = batch.fields[(m + d) * n + l];
+            }
+            self.link.gradient(&z, batch.noise[l], &mut gradient);
+            for i in 0..m {
+                let own = self.weights[i] * self.loss.mixed(units.second[l]) * units.slopes[i * n + l];
+                for d in 0..columns - m {
+                    curvature[(i * columns + m + d) * n + l] = own * gradient[d];
+                }
+            }
+        }
     }
 }
 
@@ -121,20 +143,20 @@ impl LocalRule for TwoLayerRule {
 
     fn kick_batch(&self, batch: &Batch, rows: &mut [f64], _scalars: &mut [f64]) {
         let n = batch.size;
-        let mut room = self.room(n);
-        let BatchUnits { residuals, labels, slopes, first, second, .. } = self.batch_units(batch, &mut room);
-        self.loss.slopes(residuals, labels, first, second);
-        for ((out, slope), a) in rows.chunks_exact_mut(n).zip(slopes.chunks_exact(n)).zip(&self.weights) {
-            for i in 0..n {
-                out[i] = a * first[i] * slope[i];
+        with_room(self.room(n), |room| {
+            let BatchUnits { residuals, labels, slopes, first, second, .. } = self.batch_units(batch, room);
+            self.loss.slopes(residuals, labels, first, second);
+            for ((out, slope), a) in rows.chunks_exact_mut(n).zip(slopes.chunks_exact(n)).zip(&self.weights) {
+                lanes::kicks(*a, first, slope, out);
             }
-        }
+        });
     }
 
     fn loss_batch(&self, batch: &Batch, out: &mut [f64]) {
-        let mut room = self.room(batch.size);
-        let BatchUnits { residuals, labels, .. } = self.batch_units(batch, &mut room);
-        self.loss.values(residuals, labels, out);
+        with_room(self.room(batch.size), |room| {
+            let BatchUnits { residuals, labels, .. } = self.batch_units(batch, room);
+            self.loss.values(residuals, labels, out);
+        });
     }
 
     /// ∂φ_i/∂h_j = (a_i a_j/m²) ℓ″ σ′_i σ′_j + δ_ij (a_i/m) ℓ′ σ″_i,      ∂φ_i/∂z_n = (a_i/m) ∂²ℓ/∂f∂y σ′_i ∂h/∂z_n.
@@ -159,47 +181,29 @@ impl LocalRule for TwoLayerRule {
     }
 
     fn curvature_batch(&self, batch: &Batch, columns: usize, kicks: &mut [f64], curvature: &mut [f64]) {
-        let (m, n) = (self.trained(), batch.size);
-        let mut room = self.room(n);
-        let BatchUnits { residuals, labels, slopes, curvatures, first, second } =
-            self.batch_units(batch, &mut room);
-        self.loss.slopes(residuals, labels, first, second);
-        for i in 0..m {
-            let (a, slope) = (self.weights[i], &slopes[i * n..(i + 1) * n]);
-            let kick = &mut kicks[i * n..(i + 1) * n];
-            for l in 0..n {
-                kick[l] = a * first[l] * slope[l];
-            }
-            for j in 0..m.min(columns) {
-                let (b, other) = (a * self.weights[j], &slopes[j * n..(j + 1) * n]);
-                let out = &mut curvature[(i * columns + j) * n..][..n];
-                for l in 0..n {
-                    out[l] = b * second[l] * slope[l] * other[l];
-                }
-                if i == j {
-                    let own = &curvatures[i * n..(i + 1) * n];
-                    for l in 0..n {
-                        out[l] += a * first[l] * own[l];
+        let n = batch.size;
+        with_room(self.room(n), |room| {
+            let mut units = self.batch_units(batch, room);
+            self.loss.slopes(units.residuals, units.labels, units.first, units.second);
+            let BatchUnits { slopes, curvatures, first, second, .. } = &mut units;
+            for (i, &a) in self.weights.iter().enumerate() {
+                let own = i * n..(i + 1) * n;
+                let slope = &slopes[own.clone()];
+                lanes::kicks(a, first, slope, &mut kicks[own.clone()]);
+                for j in 0..self.trained().min(columns) {
+                    let (other, out) = (&slopes[j * n..][..n], &mut curvature[(i * columns + j) * n..][..n]);
+                    if i == j {
+                        let unit = Own { weight: a, first, second, slope, bend: &curvatures[own.clone()] };
+                        lanes::own(unit, out);
+                    } else {
+                        lanes::cross(a * self.weights[j], second, slope, other, out);
                     }
                 }
             }
-        }
-        if columns > m {
-            let k = self.link.directions();
-            let (mut z, mut gradient) = (vec![0.0; k], vec![0.0; k]);
-            for l in 0..n {
-                for (d, z) in z.iter_mut().enumerate() {
-                    *z = batch.fields[(m + d) * n + l];
-                }
-                self.link.gradient(&z, batch.noise[l], &mut gradient);
-                for i in 0..m {
-                    let own = self.weights[i] * self.loss.mixed(second[l]) * slopes[i * n + l];
-                    for d in 0..columns - m {
-                        curvature[(i * columns + m + d) * n + l] = own * gradient[d];
-                    }
-                }
+            if columns > self.trained() {
+                self.frozen_curvature(batch, &units, columns, curvature);
             }
-        }
+        });
     }
 
     fn warning(&self, problem: &Problem) -> Option<String> {
