@@ -28,6 +28,9 @@ pub fn with_room<R>(len: usize, work: impl FnOnce(&mut [f64]) -> R) -> R {
 /// Bytes of a cache line on the processors that matter here. A vector that lies across two of them takes twice as long to load.
 const LINE: usize = 64;
 
+/// Bytes of a large page on most of them.
+const LARGE_PAGE: usize = 1 << 21;
+
 /// Numbers that begin at a cache line, in memory that the system is asked to map in large pages: a table of many megabytes
 /// that is read again and again then needs few entries of the processor's page tables, and few interrupts when it is first
 /// written.
@@ -47,11 +50,17 @@ pub struct Table {
 impl Table {
     /// So many zeros.
     pub fn zeros(len: usize) -> Self {
-        let spare = LINE / size_of::<f64>() - 1;
-        let mut numbers = vec![0.0; len + spare];
-        let begin = numbers.as_ptr().align_offset(LINE).min(spare);
-        numbers.truncate(begin + len);
+        // Large tables fill whole large pages, also at both ends; what is spare there is never touched.
+        let (align, whole) = if len * size_of::<f64>() >= LARGE_PAGE / 2 {
+            (LARGE_PAGE, len.next_multiple_of(LARGE_PAGE / size_of::<f64>()))
+        } else {
+            (LINE, len)
+        };
+        let spare = align / size_of::<f64>() - 1;
+        let mut numbers = vec![0.0; whole + spare];
         ask_for_large_pages(&numbers);
+        let begin = numbers.as_ptr().align_offset(align).min(spare);
+        numbers.truncate(begin + len);
         Self { numbers, begin }
     }
 }
