@@ -1,19 +1,22 @@
 //! Running an experiment: jobs in parallel, results kept one by one, the folder renamed when whole.
 
 use crate::claims::{self, Judged, Verdict};
+use crate::description::ScanSpec;
 use crate::draw::Drawable;
 use crate::measure::{self, Estimate, Measured};
-use crate::plan::Experiment;
-use crate::quantities::{self, Scan};
+use crate::plan::{Experiment, Job, key_of_scan};
+use crate::points::Point;
+use crate::quantities::{self, Rows, Scan};
 use crate::report::Report;
 use crate::results::{Missing, Results};
 use crate::source::Diagnostic;
-use crate::store::{Table, write_atomically};
+use crate::store::{Answers, Known, Table, write_atomically};
 use didact_figure::Figure;
 use didact_model::{EngineError, Monitor};
 use rayon::prelude::*;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// A finished experiment.
@@ -23,6 +26,8 @@ pub struct Finished {
     pub folder: PathBuf,
     /// True when it was found, not computed.
     pub reused: bool,
+    /// Runs and scans that were taken over from an earlier version of the description: they do not depend on what changed.
+    pub taken_over: usize,
     /// Claims with verdicts.
     pub claims: Vec<Judged>,
     /// Points and runs that failed, with reasons.
@@ -77,12 +82,17 @@ impl Experiment {
         std::fs::create_dir_all(&partial).map_err(unwritable)?;
         let description = toml::to_string(&self.resolved).expect("a description is plain data");
         write_atomically(&partial.join("description.toml"), description.as_bytes()).map_err(unwritable)?;
-        let (mut results, mut failures) = self.run_jobs(&partial, monitor)?;
+        let pieces = self.jobs.len() + self.scan_points();
+        let share = Share { monitor, part: 1.0 / pieces.max(1) as f64 };
+        let earlier = self.earlier_results(root);
+        let Ran { mut results, mut failures, mut taken_over } = self.run_jobs(&partial, &earlier, &share)?;
         if self.jobs.len() == failures.len() && !failures.is_empty() {
             return Err(Diagnostic::new(failures.join("\n")).into());
         }
-        for spec in &self.resolved.scan {
-            let scan = quantities::scan(spec, &self.source)?;
+        for (spec, grid) in self.resolved.scan.iter().zip(&self.grids) {
+            let (rows, known) = answers(spec, grid, &partial, &earlier, &share)?;
+            taken_over += usize::from(known);
+            let scan = Scan { name: spec.name.clone(), rows: grid.iter().cloned().zip(rows).collect() };
             failures.extend(scan.failures());
             results.scans.push(scan);
         }
@@ -107,7 +117,14 @@ impl Experiment {
         let text = serde_json::to_string_pretty(&provenance).expect("plain data");
         write_atomically(&partial.join("provenance.json"), text.as_bytes()).map_err(unwritable)?;
         std::fs::rename(&partial, &folder).map_err(unwritable)?;
-        Ok(Finished { folder, reused: false, claims: outcome.claims, failures, measured: outcome.measured })
+        Ok(Finished {
+            folder,
+            reused: false,
+            taken_over,
+            claims: outcome.claims,
+            failures,
+            measured: outcome.measured,
+        })
     }
 
     /// Folder of a point: the experiment's own when there is no sweep.
@@ -119,23 +136,44 @@ impl Experiment {
         }
     }
 
-    fn run_jobs(&self, folder: &Path, monitor: &dyn Monitor) -> Result<(Results, Vec<String>), Failure> {
-        let part = 1.0 / self.jobs.len().max(1) as f64;
-        let share = Share { monitor, part };
-        let one = |job: &crate::plan::Job| -> Result<Result<Table, String>, Failure> {
+    /// Results of other versions of this description, whole or not: those in folders with its title.
+    fn earlier_results(&self, root: &Path) -> Known {
+        let (prefix, own) = (self.folder_prefix(), self.folder_name());
+        let named = |entry: &std::fs::DirEntry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            name.starts_with(&prefix) && !name.starts_with(&own)
+        };
+        let Ok(entries) = std::fs::read_dir(root) else { return Known::default() };
+        let mut folders: Vec<PathBuf> = entries.flatten().filter(named).map(|entry| entry.path()).collect();
+        folders.sort();
+        Known::in_folders(&folders)
+    }
+
+    fn run_jobs(&self, folder: &Path, earlier: &Known, share: &Share) -> Result<Ran, Failure> {
+        let taken_over = AtomicUsize::new(0);
+        let one = |job: &Job| -> Result<Result<Table, String>, Failure> {
             let place = self.point_folder(folder, job.point.index);
-            if let Some(table) = Table::read(&place, &job.run) {
+            if let Some(table) = Table::read(&place, &job.run, &job.key) {
                 share.advance(1.0);
                 return Ok(Ok(table));
             }
-            if monitor.cancelled() {
+            let keep = |table: &Table| -> Result<(), Diagnostic> {
+                let kept = std::fs::create_dir_all(&place).and_then(|()| table.write(&place, &job.run));
+                kept.map_err(|e| Diagnostic::new(format!("cannot write to {}: {e}", place.display())))
+            };
+            if let Some(table) = earlier.table(&job.key) {
+                keep(&table)?;
+                taken_over.fetch_add(1, Ordering::Relaxed);
+                share.advance(1.0);
+                return Ok(Ok(table));
+            }
+            if share.cancelled() {
                 return Err(Failure::Interrupted(folder.to_path_buf()));
             }
-            match job.plan.run(&share) {
+            match job.plan.run(share) {
                 Ok(trajectory) => {
-                    let table = Table::new(&trajectory);
-                    let kept = std::fs::create_dir_all(&place).and_then(|()| table.write(&place, &job.run));
-                    kept.map_err(|e| Diagnostic::new(format!("cannot write to {}: {e}", place.display())))?;
+                    let table = Table::new(&trajectory, &job.key);
+                    keep(&table)?;
                     Ok(Ok(table))
                 }
                 Err(EngineError::Interrupted) => Err(Failure::Interrupted(folder.to_path_buf())),
@@ -151,7 +189,7 @@ impl Experiment {
             }
             results.tables.insert((job.point.index, job.run.clone()), table);
         }
-        Ok((results, failures))
+        Ok(Ran { results, failures, taken_over: taken_over.into_inner() })
     }
 
     fn conclude(&self, results: &Results) -> Outcome {
@@ -229,6 +267,34 @@ impl Experiment {
     }
 }
 
+/// The answers of a scan, and whether they were taken over from an earlier version of the description.
+fn answers(
+    spec: &ScanSpec,
+    grid: &[Point],
+    folder: &Path,
+    earlier: &Known,
+    share: &Share,
+) -> Result<(Rows, bool), Failure> {
+    let (key, path) = (key_of_scan(spec), folder.join(format!("scan-{}.json", spec.name)));
+    if let Some(answers) = Answers::read(&path, &key) {
+        return Ok((answers.rows, false));
+    }
+    let known = earlier.answers(&key).map(|answers| answers.rows);
+    let taken_over = known.is_some();
+    let rows = known.or_else(|| quantities::scan(spec, grid, share));
+    let answers = Answers { key, rows: rows.ok_or_else(|| Failure::Interrupted(folder.to_path_buf()))? };
+    let unwritable = |e| Diagnostic::new(format!("cannot write to {}: {e}", path.display()));
+    answers.write(&path).map_err(unwritable)?;
+    Ok((answers.rows, taken_over))
+}
+
+/// What the jobs left.
+struct Ran {
+    results: Results,
+    failures: Vec<String>,
+    taken_over: usize,
+}
+
 struct Outcome {
     claims: Vec<Judged>,
     figures: Vec<(String, Result<Figure, String>)>,
@@ -259,6 +325,7 @@ pub fn finished(folder: &Path) -> Option<Finished> {
     Some(Finished {
         folder: folder.to_path_buf(),
         reused: true,
+        taken_over: 0,
         claims: serde_json::from_value(results["claims"].clone()).ok()?,
         failures: serde_json::from_value(provenance["failures"].clone()).ok()?,
         measured: serde_json::from_value(results["measures"].clone()).ok()?,

@@ -1,7 +1,7 @@
 //! What an experiment would do: every point, every run, checked before anything is written.
 
 use crate::build;
-use crate::description::{Description, Overrides, RunSpec};
+use crate::description::{Description, Overrides, RunSpec, ScanSpec};
 use crate::left_out::LeftOut;
 use crate::names;
 use crate::overrides;
@@ -9,8 +9,10 @@ use crate::points::{self, Point};
 use crate::quantities;
 use crate::schedule::Plan;
 use crate::source::{Diagnostic, Source};
+use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 
 /// How large a reproduction is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,6 +34,8 @@ pub struct Job {
     pub run: String,
     /// The schedule, ready to run.
     pub plan: Plan,
+    /// Digest of all that the run depends on: titles, figures, claims, other runs and the rest of the sweep are not among it.
+    pub key: String,
 }
 
 /// A checked experiment.
@@ -44,6 +48,8 @@ pub struct Experiment {
     pub points: Vec<Point>,
     /// All runs at all points.
     pub jobs: Vec<Job>,
+    /// The grid of every scan.
+    pub grids: Vec<Vec<Point>>,
     /// Under `--full`.
     pub full: bool,
 }
@@ -69,23 +75,25 @@ impl Experiment {
         for point in &points {
             let here = overrides::with(&of_runs, &point.values, &source, "sweep")?;
             for run in here.run.iter().filter(|run| point.lies_within(&run.within)) {
-                jobs.push(Job {
-                    point: point.clone(),
-                    run: run.name.clone(),
-                    plan: plan(&here, run, &source)?,
-                });
+                jobs.push(job(&here, run, point, &source)?);
             }
         }
         let left_out = LeftOut::of(&resolved, &only_full);
         names::References { description: &resolved, jobs: &jobs, left_out: &left_out, source: &source }
             .check()?;
         left_out.take_out_of(&mut resolved);
+        let mut grids = Vec::new();
         for (index, scan) in resolved.scan.iter().enumerate() {
             quantities::check(&scan.quantity, scan.inputs.keys().chain(scan.over.keys()))
                 .map_err(|e| Diagnostic::new(e).at_key(&source, &format!("scan.{index}.quantity")))?;
-            points::expand(&scan.over, &format!("scan.{index}.over"), &source)?;
+            grids.push(points::expand(&scan.over, &format!("scan.{index}.over"), &source)?);
         }
-        Ok(Self { resolved, source, points, jobs, full })
+        Ok(Self { resolved, source, points, jobs, grids, full })
+    }
+
+    /// Points of all scans together.
+    pub fn scan_points(&self) -> usize {
+        self.grids.iter().map(Vec::len).sum()
     }
 
     /// What models have to say of their runs before they start, each remark once.
@@ -102,24 +110,42 @@ impl Experiment {
         all
     }
 
-    /// The canonical text: resolved description and version, the same for the same experiment.
-    pub fn canonical(&self) -> String {
-        let value: Value = serde_json::to_value(&self.resolved).expect("a description is plain data");
-        format!("didact {}\n{value}", env!("CARGO_PKG_VERSION"))
-    }
-
     /// `<slug>-<hash>`.
     pub fn folder_name(&self) -> String {
-        let digest = Sha256::digest(self.canonical().as_bytes());
-        let hash: String = digest.iter().take(6).map(|b| format!("{b:02x}")).collect();
-        format!("{}-{hash}", slug(&self.resolved.title))
+        format!("{}{}", self.folder_prefix(), digest(&self.resolved, 6))
+    }
+
+    /// What the folders of this experiment have in common as it is edited.
+    pub fn folder_prefix(&self) -> String {
+        format!("{}-", slug(&self.resolved.title))
     }
 }
 
-fn plan(description: &Description, run: &RunSpec, source: &Source) -> Result<Plan, Diagnostic> {
+/// Digest of all that a scan depends on.
+pub(crate) fn key_of_scan(scan: &ScanSpec) -> String {
+    digest(&ScanSpec { name: String::new(), ..scan.clone() }, 16)
+}
+
+/// Leading bytes of the digest of a part of a description and the version: the same for the same description.
+fn digest(described: &impl Serialize, bytes: usize) -> String {
+    let value: Value = serde_json::to_value(described).expect("a description is plain data");
+    let text = format!("didact {}\n{value}", env!("CARGO_PKG_VERSION"));
+    Sha256::digest(text.as_bytes()).iter().take(bytes).map(|b| format!("{b:02x}")).collect()
+}
+
+fn job(description: &Description, run: &RunSpec, point: &Point, source: &Source) -> Result<Job, Diagnostic> {
     let own: &Overrides = &run.set;
     let here = overrides::with(description, own, source, "run")?;
-    Plan::new(&here, build::engine(run, source)?, source)
+    let engine = RunSpec {
+        name: String::new(),
+        set: Overrides::default(),
+        only_full: false,
+        within: BTreeMap::default(),
+        ..run.clone()
+    };
+    let key = digest(&Description { run: vec![engine], ..here.of_runs() }, 16);
+    let plan = Plan::new(&here, build::engine(run, source)?, source)?;
+    Ok(Job { point: point.clone(), run: run.name.clone(), plan, key })
 }
 
 fn slug(title: &str) -> String {

@@ -1,10 +1,10 @@
 //! The registry of quantities: `family/name` with inputs, as command line, scans and measures ask for them.
 
-use crate::description::{ScanSpec, Values};
-use crate::points::{self, Point};
-use crate::source::{Diagnostic, Source, nearest};
-use didact_model::Model;
+use crate::description::ScanSpec;
+use crate::points::Point;
+use crate::source::nearest;
 use didact_model::quantity::{Answer, Quantity};
+use didact_model::{Model, Monitor};
 use rayon::prelude::*;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -68,6 +68,9 @@ pub fn number(path: &str, inputs: &Map<String, Value>, entry: Option<&str>) -> R
 /// Named entries of an answer.
 pub type Entries = BTreeMap<String, Value>;
 
+/// Answers of a quantity over a grid, or why there is none.
+pub type Rows = Vec<Result<Entries, String>>;
+
 /// A quantity tabulated over a grid: the grid point and the entries, or why there are none.
 #[derive(Debug, Clone)]
 pub struct Scan {
@@ -77,17 +80,19 @@ pub struct Scan {
     pub rows: Vec<(Point, Result<Entries, String>)>,
 }
 
-/// Checks a scan and computes it.
-pub fn scan(spec: &ScanSpec, source: &Source) -> Result<Scan, Diagnostic> {
-    let over: BTreeMap<String, Values> = spec.over.clone();
-    let points = points::expand(&over, "scan.over", source)?;
-    let rows = points.into_par_iter().map(|point| {
+/// The answers of a scan over its grid; `None` when it was stopped.
+pub fn scan(spec: &ScanSpec, grid: &[Point], monitor: &dyn Monitor) -> Option<Rows> {
+    let rows = grid.par_iter().map(|point| {
+        if monitor.cancelled() {
+            return None;
+        }
         let inputs = spec.inputs.iter().chain(&point.values).map(|(k, v)| (k.clone(), v.clone())).collect();
         let entries = compute(&spec.quantity, &inputs)
             .map(|answer| answer.into_iter().map(|(name, value)| (name.to_string(), value)).collect());
-        (point, entries)
+        monitor.advance(1.0);
+        Some(entries)
     });
-    Ok(Scan { name: spec.name.clone(), rows: rows.collect() })
+    rows.collect()
 }
 
 impl Scan {

@@ -4,13 +4,15 @@
 //! (replicas x T) per column under the column's name (NaN after a run has ended), and `event:<name>` (replicas; NaN is
 //! censored). `<name>.json` says the rest: engine, clock, columns, outcomes, notes.
 
+use crate::quantities::Rows;
 use didact_model::trajectory::Mean;
 use didact_model::{Clock, Outcome, Trajectory};
 use ndarray::{Array1, Array2};
 use ndarray_npy::{NpzReader, NpzWriter};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A trajectory as it is kept and analysed.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,11 +43,13 @@ pub struct Header {
     pub outcomes: Vec<Outcome>,
     /// Reports of the engine.
     pub notes: Vec<String>,
+    /// Digest of all that the run depends on.
+    pub key: String,
 }
 
 impl Table {
-    /// Of a trajectory.
-    pub fn new(t: &Trajectory) -> Self {
+    /// Of a trajectory, and the digest of all that it depends on.
+    pub fn new(t: &Trajectory, key: &str) -> Self {
         let column =
             |c: usize| t.replicas.iter().map(|r| r.rows.iter().map(|row| row[c]).collect()).collect();
         Self {
@@ -56,6 +60,7 @@ impl Table {
                 events: t.events.clone(),
                 outcomes: t.replicas.iter().map(|r| r.outcome.clone()).collect(),
                 notes: t.notes.clone(),
+                key: key.into(),
             },
             times: t.times.clone(),
             columns: (0..t.columns.len()).map(column).collect(),
@@ -101,10 +106,13 @@ impl Table {
         write_atomically(&folder.join(format!("{name}.json")), header.as_bytes())
     }
 
-    /// Reads what [`Table::write`] wrote; `None` when it is not there or not whole.
-    pub fn read(folder: &Path, name: &str) -> Option<Self> {
+    /// Reads what [`Table::write`] wrote; `None` when it is not there, not whole, or of a run that depended on something else.
+    pub fn read(folder: &Path, name: &str, key: &str) -> Option<Self> {
         let header: Header =
             serde_json::from_str(&std::fs::read_to_string(folder.join(format!("{name}.json"))).ok()?).ok()?;
+        if header.key != key {
+            return None;
+        }
         let file = std::fs::File::open(folder.join(format!("{name}.npz"))).ok()?;
         let mut npz = NpzReader::new(file).ok()?;
         let times: Array1<f64> = npz.by_name("times").ok()?;
@@ -143,6 +151,71 @@ impl Table {
             }
         }
         text
+    }
+}
+
+/// The answers of a scan in the order of its grid, or why there is none, as they are kept beside its table.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Answers {
+    /// Digest of all that they depend on.
+    pub key: String,
+    /// One per point of the grid.
+    pub rows: Rows,
+}
+
+impl Answers {
+    /// Reads what [`Answers::write`] wrote; `None` when it is not there or depends on something else.
+    pub fn read(path: &Path, key: &str) -> Option<Self> {
+        let answers: Self = serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()?;
+        (answers.key == key).then_some(answers)
+    }
+
+    /// Writes them.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        write_atomically(path, serde_json::to_string(self).expect("answers are plain data").as_bytes())
+    }
+}
+
+/// Where results of other folders lie, by the digest of what they depend on.
+#[derive(Debug, Default)]
+pub struct Known(BTreeMap<String, PathBuf>);
+
+impl Known {
+    /// Tables and answers in these folders, and in those of their points.
+    pub fn in_folders(folders: &[PathBuf]) -> Self {
+        #[derive(Deserialize)]
+        struct Keyed {
+            key: String,
+        }
+        let entries = |folder: &Path| -> Vec<PathBuf> {
+            let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+            entries.flatten().map(|entry| entry.path()).collect()
+        };
+        let mut known = BTreeMap::new();
+        for folder in folders {
+            let points = entries(folder).into_iter().filter(|path| path.is_dir());
+            for place in std::iter::once(folder.clone()).chain(points) {
+                for path in entries(&place) {
+                    let json = path.extension().is_some_and(|e| e == "json");
+                    let text = json.then(|| std::fs::read_to_string(&path).ok()).flatten();
+                    if let Some(Keyed { key }) = text.and_then(|text| serde_json::from_str(&text).ok()) {
+                        known.insert(key, path);
+                    }
+                }
+            }
+        }
+        Self(known)
+    }
+
+    /// The table of a run that depends on just this, if there is one and it is whole.
+    pub fn table(&self, key: &str) -> Option<Table> {
+        let path = self.0.get(key)?;
+        Table::read(path.parent()?, path.file_stem()?.to_str()?, key)
+    }
+
+    /// The answers of a scan that depends on just this.
+    pub fn answers(&self, key: &str) -> Option<Answers> {
+        Answers::read(self.0.get(key)?, key)
     }
 }
 

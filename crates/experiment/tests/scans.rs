@@ -1,9 +1,11 @@
 //! Experiments without runs: quantities over grids, what is measured on them, and how they are drawn.
 
+use didact_experiment::execute::Failure;
 use didact_experiment::plan::{Experiment, Size};
 use didact_experiment::source::Source;
-use didact_model::engine::Unwatched;
-use std::path::Path;
+use didact_model::engine::{Monitor, Unwatched};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 const SCANS: &str = r#"
 title = "Plateaus of committees"
@@ -91,14 +93,59 @@ style = "map"
 legend = "escape time"
 "#;
 
+fn experiment(text: &str) -> Experiment {
+    Experiment::new(Source { name: "scans.toml".into(), text: text.into() }, Size::Normal, None).unwrap()
+}
+
+fn empty_folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+/// Stops the work after so many pieces, and knows how much of it was done.
+struct Impatient {
+    pieces: usize,
+    done: Mutex<(usize, f64)>,
+}
+
+impl Monitor for Impatient {
+    fn advance(&self, fraction: f64) {
+        let mut done = self.done.lock().unwrap();
+        *done = (done.0 + 1, done.1 + fraction);
+    }
+    fn cancelled(&self) -> bool {
+        self.done.lock().unwrap().0 >= self.pieces
+    }
+}
+
+#[test]
+fn scans_show_progress_stop_when_asked_and_go_on() {
+    let (folder, experiment) = (empty_folder("impatient"), experiment(SCANS));
+    let of = |pieces| Impatient { pieces, done: Mutex::default() };
+    // Six points of the first scan are done, and none or some of the six of the second.
+    let first = of(7);
+    let Err(Failure::Interrupted(partial)) = experiment.execute(&folder, &first) else {
+        panic!("it goes on")
+    };
+    assert!(partial.join("scan-width.json").exists() && !partial.join("scan-plane.json").exists());
+    let second = of(usize::MAX);
+    let finished = experiment.execute(&folder, &second).unwrap();
+    let (pieces, fraction) = *second.done.lock().unwrap();
+    assert!(pieces == 6 && (fraction - 0.5).abs() < 1e-12, "{pieces} {fraction}");
+    assert_eq!((finished.reused, finished.taken_over), (false, 0));
+    // Another legend: nothing is computed.
+    let third = of(0);
+    let relabelled = self::experiment(&SCANS.replace("escape time", "time of escape"));
+    let relabelled = relabelled.execute(&folder, &third).unwrap();
+    assert_eq!((relabelled.taken_over, relabelled.measured), (2, finished.measured));
+}
+
 #[test]
 fn an_experiment_may_have_scans_only_and_measure_them() {
-    let experiment =
-        Experiment::new(Source { name: "scans.toml".into(), text: SCANS.into() }, Size::Normal, None)
-            .unwrap();
+    let experiment = experiment(SCANS);
     assert!(experiment.jobs.is_empty());
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scans");
-    let _ = std::fs::remove_dir_all(&folder);
+    let folder = empty_folder("scans");
     let finished = experiment.execute(&folder, &Unwatched).unwrap();
     for claim in &finished.claims {
         assert_eq!(claim.verdict.words(), "holds", "{}: {}", claim.says, claim.evidence);

@@ -21,7 +21,8 @@ pub(crate) fn check(file: &Path, size: Size, as_json: bool) -> Result<ExitCode, 
             .collect();
         say!(
             "{:#}",
-            json!({"title": experiment.resolved.title, "folder": experiment.folder_name(), "jobs": jobs})
+            json!({"title": experiment.resolved.title, "folder": experiment.folder_name(), "jobs": jobs,
+                   "scan-points": experiment.scan_points()})
         );
         return Ok(ExitCode::SUCCESS);
     }
@@ -38,15 +39,19 @@ pub(crate) fn check(file: &Path, size: Size, as_json: bool) -> Result<ExitCode, 
             job.point.label()
         );
     }
-    let total: f64 = costs.iter().map(|(_, c)| c.seconds).sum();
-    let stops = |job: &didact_experiment::plan::Job| job.plan.record.events.iter().any(|event| event.stops);
-    let sooner = if experiment.jobs.iter().any(stops) { ", less where an event ends a run" } else { "" };
-    say!(
-        "  {} runs, about {} of one core{sooner}; folder {}",
-        costs.len(),
-        duration(total),
-        experiment.folder_name()
-    );
+    let mut parts = Vec::new();
+    if !costs.is_empty() {
+        let total: f64 = costs.iter().map(|(_, c)| c.seconds).sum();
+        let stops = |job: &didact_experiment::plan::Job| job.plan.record.events.iter().any(|e| e.stops);
+        let sooner = if experiment.jobs.iter().any(stops) { ", less where an event ends a run" } else { "" };
+        parts.push(format!("{} runs, about {} of one core{sooner}", costs.len(), duration(total)));
+    }
+    if experiment.scan_points() > 0 {
+        let points = experiment.scan_points();
+        parts.push(format!("{points} points of scans, whose cost is not estimated"));
+    }
+    parts.push(format!("folder {}", experiment.folder_name()));
+    say!("  {}", parts.join("; "));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -27,7 +27,12 @@ pub(crate) fn finished(title: &str, run: &Finished) {
     for failure in &run.failures {
         say!("  failed: {failure}");
     }
-    let how = if run.reused { " (unchanged, found)" } else { "" };
+    let how = match run.taken_over {
+        _ if run.reused => " (unchanged, found)".into(),
+        0 => String::new(),
+        1 => " (1 result taken from an earlier version)".into(),
+        n => format!(" ({n} results taken from an earlier version)"),
+    };
     say!("  report: {}{how}", run.folder.join("report.html").display());
 }
 
@@ -37,6 +42,7 @@ pub(crate) fn as_json(title: &str, run: &Finished) -> Value {
         "title": title,
         "folder": run.folder,
         "reused": run.reused,
+        "taken-over": run.taken_over,
         "claims": run.claims,
         "measures": run.measured,
         "failures": run.failures,
