@@ -266,6 +266,12 @@ pub trait LocalRule: Send + Sync + Debug {
         averages::curvature_by_quadrature(self, factor, scalars, out);
     }
 
+    /// Whether the formula of the label names its noise, rather than having it added: then a standard normal is meant where
+    /// nothing else is said.
+    fn names_noise(&self) -> bool {
+        false
+    }
+
     /// What a user should know before waiting for this run, such as a learning rate at which divergence is expected. The
     /// run goes on all the same.
     fn warning(&self, problem: &Problem) -> Option<String> {

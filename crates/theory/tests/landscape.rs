@@ -318,3 +318,25 @@ fn questions_without_an_answer_are_refused() {
     let bounded = descent(&single("gelu", "min(z^2, 1)", OutputLoss::Logistic), 1.0);
     assert!(bounded.initial_threshold().unwrap() > 0.0);
 }
+
+/// `e` in a link means a standard normal, as it does for the quantities that take a link alone.
+#[test]
+fn a_link_that_names_its_noise_has_it_unless_told_otherwise() {
+    let threshold = |link: &str, noise: Option<f64>| {
+        let all = didact_theory::quantities();
+        let (_, found) = all.iter().find(|(g, q)| *g == "landscape" && q.name == "threshold").unwrap();
+        let mut inputs = serde_json::json!({
+            "model": {"family": "multi-index", "activation": "gelu", "link": link, "loss": HUBER},
+            "eta": 1, "t": 0, "samples": 1024, "scrambles": 2,
+        });
+        if let Some(noise) = noise {
+            inputs["label-noise"] = noise.into();
+        }
+        let answer = found.evaluate(inputs.as_object().unwrap()).unwrap();
+        answer.iter().find(|(n, _)| *n == "delta").unwrap().1.as_f64().unwrap()
+    };
+    let named = threshold("z1^2 + e", None);
+    assert_eq!(named, threshold("z1^2", Some(1.0)));
+    assert_eq!(threshold("z1^2 + e", Some(0.5)), threshold("z1^2", Some(0.5)));
+    assert!(named > threshold("z1^2", None) + 0.01, "{named}");
+}

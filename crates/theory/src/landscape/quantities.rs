@@ -37,7 +37,11 @@ pub(super) const DELTA: Input = number("delta", None, "n/d, samples per dimensio
 const ETA: Input = number("eta", Some("1"), "learning rate of full-batch gradient descent");
 const STEP: Input = number("t", Some("0"), "steps of gradient descent before the Hessian is taken");
 const LENGTH: Input = number("start-length", Some("1"), "length of the trained rows at the start");
-pub(super) const NOISE: Input = number("label-noise", Some("0"), "standard deviation of the label noise");
+pub(super) const NOISE: Input = number(
+    "label-noise",
+    Some("0"),
+    "standard deviation of the label noise; 1 for a link that names e, unless given",
+);
 const ROW: Input = number("row", Some("0"), "which trained row, from 0");
 const SAMPLES: Input = count("samples", "16384", "samples of the effective process, a power of two");
 pub(super) const SEED: Input = number("seed", Some("0"), "of the samples");
@@ -146,6 +150,7 @@ fn rule(arguments: &Arguments) -> Result<Arc<dyn LocalRule>, QuantityError> {
 fn descent(arguments: &Arguments) -> Result<(Descent, Arc<dyn LocalRule>), QuantityError> {
     let rule = rule(arguments)?;
     let noise = arguments.number("label-noise");
+    let noise = if rule.names_noise() && noise == 0.0 { 1.0 } else { noise };
     let (eta, length) = (arguments.number("eta"), arguments.number("start-length"));
     Ok((Descent::new(rule.clone(), eta, length, noise).map_err(refused)?, rule))
 }

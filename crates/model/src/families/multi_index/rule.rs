@@ -206,8 +206,12 @@ impl LocalRule for TwoLayerRule {
         });
     }
 
+    fn names_noise(&self) -> bool {
+        self.link.names_noise()
+    }
+
     fn warning(&self, problem: &Problem) -> Option<String> {
-        (self.link.names_noise() && problem.training.label_noise == 0.0).then(|| {
+        (self.names_noise() && problem.training.label_noise == 0.0).then(|| {
             "the link names the noise e, but training.label-noise is 0, so that e is 0; 1 makes it a standard normal".into()
         })
     }
