@@ -1,9 +1,9 @@
 //! Stages on a fixed training set: the rows go on from where they were, on the same samples.
 
-use didact_experiment::plan::{Experiment, Size};
-use didact_experiment::source::Source;
+mod common;
+
+use common::{checked, empty_folder};
 use didact_model::engine::Unwatched;
-use std::path::Path;
 
 const STAGED: &str = r#"
 title = "Stages on a training set"
@@ -126,10 +126,8 @@ check = { equals-measure = "plain", absolute = 1e-3 }
 
 #[test]
 fn stages_go_on_with_the_same_rows_and_samples() {
-    let source = Source { name: "staged.toml".into(), text: STAGED.into() };
-    let experiment = Experiment::new(source, Size::Normal, None).unwrap_or_else(|e| panic!("{e}"));
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("staged");
-    let _ = std::fs::remove_dir_all(&folder);
+    let experiment = checked(STAGED).unwrap_or_else(|e| panic!("{e}"));
+    let folder = empty_folder("staged");
     let finished = experiment.execute(&folder, &Unwatched).unwrap();
     assert_eq!(finished.claims.len(), 4);
     for claim in &finished.claims {

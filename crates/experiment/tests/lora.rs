@@ -1,9 +1,9 @@
 //! Two-stage LoRA through a description, with every engine: squared labels until m = 0.5, then plain ones.
 
-use didact_experiment::plan::{Experiment, Size};
-use didact_experiment::source::Source;
+mod common;
+
+use common::{checked, empty_folder};
 use didact_model::engine::Unwatched;
-use std::path::Path;
 
 const TWO_STAGE: &str = r#"
 title = "Two-stage training with every engine"
@@ -113,10 +113,8 @@ check = { equals-measure = "switch of runs", sigmas = 5 }
 
 #[test]
 fn a_two_stage_schedule_recovers_the_teacher_with_every_engine() {
-    let source = Source { name: "lora.toml".into(), text: TWO_STAGE.into() };
-    let experiment = Experiment::new(source, Size::Normal, None).unwrap_or_else(|e| panic!("{e}"));
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lora");
-    let _ = std::fs::remove_dir_all(&folder);
+    let experiment = checked(TWO_STAGE).unwrap_or_else(|e| panic!("{e}"));
+    let folder = empty_folder("lora");
     let finished = experiment.execute(&folder, &Unwatched).unwrap();
     for claim in &finished.claims {
         assert_eq!(claim.verdict.words(), "holds", "{}: {}", claim.says, claim.evidence);

@@ -1,8 +1,9 @@
 //! Probabilities have intervals with two different ends, in results, report and figure.
 
-use didact_experiment::{Experiment, Size, Source};
+mod common;
+
+use common::{checked, empty_folder};
 use didact_model::Unwatched;
-use std::path::Path;
 
 const PASSING: &str = r#"
 title = "passing"
@@ -66,10 +67,8 @@ series = [
 
 #[test]
 fn the_interval_of_a_probability_stays_between_0_and_1_and_is_shown() {
-    let source = Source { name: "passing.toml".into(), text: PASSING.into() };
-    let experiment = Experiment::new(source, Size::Normal, None).unwrap_or_else(|e| panic!("{e}"));
-    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("probability");
-    let _ = std::fs::remove_dir_all(&root);
+    let experiment = checked(PASSING).unwrap_or_else(|e| panic!("{e}"));
+    let root = empty_folder("probability");
     let finished = experiment.execute(&root, &Unwatched).unwrap();
     // Wilson at 0 and n of n successes, z = 1: [0, 1/(n + 1)] and its mirror image.
     let edge = 1.0 / 11.0;

@@ -1,10 +1,10 @@
 //! Experiments without runs: quantities over grids, what is measured on them, and how they are drawn.
 
+mod common;
+
+use common::{checked, empty_folder};
 use didact_experiment::execute::Failure;
-use didact_experiment::plan::{Experiment, Size};
-use didact_experiment::source::Source;
 use didact_model::engine::{Monitor, Unwatched};
-use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 const SCANS: &str = r#"
@@ -93,16 +93,6 @@ style = "map"
 legend = "escape time"
 "#;
 
-fn experiment(text: &str) -> Experiment {
-    Experiment::new(Source { name: "scans.toml".into(), text: text.into() }, Size::Normal, None).unwrap()
-}
-
-fn empty_folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&folder);
-    folder
-}
-
 /// Stops the work after so many pieces, and knows how much of it was done.
 struct Impatient {
     pieces: usize,
@@ -121,7 +111,7 @@ impl Monitor for Impatient {
 
 #[test]
 fn scans_show_progress_stop_when_asked_and_go_on() {
-    let (folder, experiment) = (empty_folder("impatient"), experiment(SCANS));
+    let (folder, experiment) = (empty_folder("impatient"), checked(SCANS).unwrap());
     let of = |pieces| Impatient { pieces, done: Mutex::default() };
     // Six points of the first scan are done, and none or some of the six of the second.
     let first = of(7);
@@ -136,14 +126,14 @@ fn scans_show_progress_stop_when_asked_and_go_on() {
     assert_eq!((finished.reused, finished.taken_over), (false, 0));
     // Another legend: nothing is computed.
     let third = of(0);
-    let relabelled = self::experiment(&SCANS.replace("escape time", "time of escape"));
+    let relabelled = checked(&SCANS.replace("escape time", "time of escape")).unwrap();
     let relabelled = relabelled.execute(&folder, &third).unwrap();
     assert_eq!((relabelled.taken_over, relabelled.measured), (2, finished.measured));
 }
 
 #[test]
 fn an_experiment_may_have_scans_only_and_measure_them() {
-    let experiment = experiment(SCANS);
+    let experiment = checked(SCANS).unwrap();
     assert!(experiment.jobs.is_empty());
     let folder = empty_folder("scans");
     let finished = experiment.execute(&folder, &Unwatched).unwrap();

@@ -1,27 +1,13 @@
 //! Editing a description: runs that do not depend on what has changed are not computed again.
 
+mod common;
+
+use common::{ERF_UNIT, checked, empty_folder};
 use didact_experiment::execute::Finished;
-use didact_experiment::plan::{Experiment, Size};
-use didact_experiment::source::Source;
 use didact_model::engine::Unwatched;
 use std::path::Path;
 
-const DESCRIPTION: &str = r#"
-title = "A description that is edited"
-
-[model]
-family = "committee"
-students = 1
-teachers = 1
-activation = "erf(z/sqrt2)"
-
-[training]
-learning-rate = 0.1
-
-[record]
-times = [0, 1]
-observe = ["loss"]
-
+const REST: &str = r#"
 [sweep]
 "data.dimension" = [20, 40]
 
@@ -39,17 +25,16 @@ panel = [{ y = { label = "loss" }, series = [{ run = "theory" }, { run = "sgd" }
 "#;
 
 fn execute(text: &str, root: &Path) -> Finished {
-    let source = Source { name: "edited.toml".into(), text: text.into() };
-    let experiment = Experiment::new(source, Size::Normal, None).unwrap();
-    experiment.execute(root, &Unwatched).unwrap()
+    checked(text).unwrap().execute(root, &Unwatched).unwrap()
 }
 
 #[test]
 fn runs_are_taken_over_when_nothing_they_depend_on_has_changed() {
-    let root = std::env::temp_dir().join(format!("didact-taken-over-{}", std::process::id()));
-    let first = execute(DESCRIPTION, &root);
+    let root = empty_folder("taken-over");
+    let description = format!("title = \"A description that is edited\"\n{ERF_UNIT}{REST}");
+    let first = execute(&description, &root);
     assert_eq!((first.reused, first.taken_over), (false, 0));
-    let label = DESCRIPTION.replace("label = \"loss\"", "label = \"test loss\"");
+    let label = description.replace("label = \"loss\"", "label = \"test loss\"");
     let relabelled = execute(&label, &root);
     assert_eq!((relabelled.reused, relabelled.taken_over), (false, 4));
     for place in ["point-0000/theory", "point-0001/sgd"] {
@@ -67,5 +52,4 @@ fn runs_are_taken_over_when_nothing_they_depend_on_has_changed() {
     assert_eq!(execute(&rate, &root).taken_over, 2);
     // The seed is among what every run depends on, so that everything is computed again.
     assert_eq!(execute(&label.replace("observe =", "seed = 5\nobserve ="), &root).taken_over, 0);
-    std::fs::remove_dir_all(root).unwrap();
 }

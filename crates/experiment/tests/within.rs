@@ -1,29 +1,15 @@
 //! Sweeps in which runs differ in how far they go, and what is measured across them.
 
+mod common;
+
+use common::{ERF_UNIT, checked, empty_folder};
 use didact_experiment::claims::Verdict;
 use didact_experiment::execute::Finished;
-use didact_experiment::plan::{Experiment, Size};
-use didact_experiment::source::Source;
+use didact_experiment::plan::Experiment;
 use didact_model::engine::Unwatched;
-use std::path::Path;
 
-/// The loss of an erf unit after a while, at several dimensions; one of the two runs stops at d = 40.
+/// At several dimensions; one of the two runs stops at d = 40.
 const SWEEP: &str = r#"
-title = "Runs with limits"
-
-[model]
-family = "committee"
-students = 1
-teachers = 1
-activation = "erf(z/sqrt2)"
-
-[training]
-learning-rate = 0.1
-
-[record]
-times = [0, 1]
-observe = ["loss"]
-
 [sweep]
 "data.dimension" = [10, 20, 40, 80]
 
@@ -121,24 +107,27 @@ of = "far"
 at = { "data.dimension" = 11 }
 "#;
 
+/// The loss of an erf unit after a while, swept.
+fn sweep() -> String {
+    format!("title = \"Runs with limits\"\n{ERF_UNIT}{SWEEP}")
+}
+
 fn over_seeds() -> String {
-    SWEEP.replace("[10, 20, 40, 80]\n", "[10, 20, 40, 80]\n\"record.seed\" = [1, 2, 3]\n") + MEAN
+    sweep().replace("[10, 20, 40, 80]\n", "[10, 20, 40, 80]\n\"record.seed\" = [1, 2, 3]\n") + MEAN
 }
 
 fn check(text: &str) -> Result<Experiment, String> {
-    Experiment::new(Source { name: "within.toml".into(), text: text.into() }, Size::Normal, None)
-        .map_err(|e| e.to_string())
+    checked(text).map_err(|e| e.to_string())
 }
 
 fn execute(experiment: &Experiment, name: &str) -> Finished {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("within-{name}"));
-    let _ = std::fs::remove_dir_all(&folder);
+    let folder = empty_folder(&format!("within-{name}"));
     experiment.execute(&folder, &Unwatched).unwrap_or_else(|_| panic!("{name} runs"))
 }
 
 #[test]
 fn a_run_goes_where_it_is_asked_to_and_fits_stay_within_their_window() {
-    let experiment = check(&(SWEEP.to_string() + FITS)).unwrap();
+    let experiment = check(&(sweep() + FITS)).unwrap();
     assert_eq!(experiment.jobs.iter().filter(|j| j.run == "near").count(), 3);
     assert_eq!(experiment.jobs.iter().filter(|j| j.run == "far").count(), 4);
     let finished = execute(&experiment, "limits");
@@ -182,10 +171,10 @@ fn means_over_a_key_and_values_elsewhere_keep_the_other_keys() {
 
 #[test]
 fn limits_speak_of_swept_keys_and_leave_something() {
-    let unswept = SWEEP.replace(r#"where = { "data.dimension""#, r#"where = { "training.learning-rate""#);
+    let unswept = sweep().replace(r#"where = { "data.dimension""#, r#"where = { "training.learning-rate""#);
     let message = check(&unswept).err().unwrap();
     assert!(message.contains("limited in `training.learning-rate`, which is not swept"), "{message}");
-    let nowhere = SWEEP.replace("= [10, 40] }", "= [1, 9] }");
+    let nowhere = sweep().replace("= [10, 40] }", "= [1, 9] }");
     let message = check(&nowhere).err().unwrap();
     assert!(message.contains("no point of the sweep within its `where`"), "{message}");
     let other = over_seeds().replace(r#"over = "record.seed""#, r#"over = "record.seeds""#);
@@ -195,7 +184,7 @@ fn limits_speak_of_swept_keys_and_leave_something() {
 
 #[test]
 fn a_claim_speaks_of_the_points_at_which_its_run_runs() {
-    let finished = execute(&check(&(SWEEP.to_string() + CLAIMS)).unwrap(), "claims");
+    let finished = execute(&check(&(sweep() + CLAIMS)).unwrap(), "claims");
     let [everywhere, beyond] = &finished.claims[..] else { panic!("two claims") };
     assert_eq!(everywhere.verdict, Verdict::Holds);
     assert_eq!(everywhere.evidence.matches("data.dimension").count(), 3, "{}", everywhere.evidence);
