@@ -127,6 +127,16 @@ pub fn prefetch(address: *const f64) {
     let _ = address;
 }
 
+dispatch! {
+    /// y ← y + factor x, as far as both go.
+    #[inline]
+    pub fn add_scaled(y: &mut [f64], factor: f64, x: &[f64]) {
+        for (y, x) in y.iter_mut().zip(x) {
+            *y = factor.mul_add(*x, *y);
+        }
+    }
+}
+
 /// Elements that the loops take at a time. A length that the compiler knows leaves no remainder loop: a few elements
 /// at the end of a list, or a list of a few, are computed as a whole chunk with idle places.
 const CHUNK: usize = 8;

@@ -5,6 +5,7 @@
 
 use didact_math::dispatch;
 use didact_math::linalg::Mat;
+use didact_math::simd::add_scaled;
 
 const LANES: usize = 8;
 
@@ -41,15 +42,6 @@ dispatch! {
     /// The scalar product.
     pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
         dots([a], b)[0]
-    }
-}
-
-dispatch! {
-    /// y ← y + factor x.
-    pub(crate) fn add_scaled(y: &mut [f64], factor: f64, x: &[f64]) {
-        for (y, x) in y.iter_mut().zip(x) {
-            *y = factor.mul_add(*x, *y);
-        }
     }
 }
 

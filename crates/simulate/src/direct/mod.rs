@@ -8,6 +8,7 @@ use crate::kernels::{self, TOGETHER};
 use crate::noise::StepNoise;
 use block::Block;
 use didact_math::linalg::{Mat, dot};
+use didact_math::simd::add_scaled;
 use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
 use didact_model::problem::ProblemError;
 use didact_model::rule::{Batch, LocalRule};
@@ -204,7 +205,7 @@ impl DirectChain {
             for i in 0..k {
                 for n in 0..back.cols() {
                     let frozen = self.weights.row(k + n).to_vec();
-                    kernels::add_scaled(self.weights.row_mut(i), -back[(i, n)], &frozen);
+                    add_scaled(self.weights.row_mut(i), -back[(i, n)], &frozen);
                 }
             }
         }

@@ -3,6 +3,7 @@
 use super::DirectChain;
 use crate::kernels::{self, TOGETHER};
 use didact_math::linalg::Mat;
+use didact_math::simd::add_scaled;
 use didact_model::Shape;
 use didact_model::constraint::Constraint;
 use didact_model::rule::Batch;
@@ -81,7 +82,7 @@ impl DirectChain {
             self.row_operations();
         }
         for i in 0..k {
-            kernels::add_scaled(self.weights.row_mut(i), 1.0, slab.moves.row(i));
+            add_scaled(self.weights.row_mut(i), 1.0, slab.moves.row(i));
         }
         if self.constraint.sphere.is_some() {
             self.retract();

@@ -1,8 +1,8 @@
 //! The rows in one eigenspace, in factor form.
 
-use crate::kernels;
 use crate::still::Still;
 use didact_math::linalg::{Mat, cholesky_psd, dot};
+use didact_math::simd::add_scaled;
 use didact_model::overlaps::OverlapsError;
 use didact_model::{EngineError, Shape};
 
@@ -124,7 +124,7 @@ pub(super) fn project_batch(space: &Eigenspace, z: &[f64], k: usize, b: usize, f
     let mut add = |row: usize, weight: f64, column: usize| {
         if weight != 0.0 {
             let (out, z) = (&mut fields[row * b..(row + 1) * b], &z[column * b..(column + 1) * b]);
-            kernels::add_scaled(out, weight, z);
+            add_scaled(out, weight, z);
         }
     };
     for column in 0..space.shared {

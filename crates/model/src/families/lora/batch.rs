@@ -53,15 +53,6 @@ dispatch! {
 }
 
 dispatch! {
-    /// out ← out + a x.
-    pub(super) fn add_scaled(out: &mut [f64], a: f64, x: &[f64]) {
-        for (out, x) in out.iter_mut().zip(x) {
-            *out += a * x;
-        }
-    }
-}
-
-dispatch! {
     /// The scalar product, in lanes.
     pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
         let mut sums = [0.0; LANES];

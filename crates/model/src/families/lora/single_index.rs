@@ -10,6 +10,7 @@ use crate::problem::Problem;
 use crate::quantity::Quantity;
 use crate::rule::{Averages, Batch, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape};
 use didact_math::activation::{self, Activation, Form};
+use didact_math::simd::add_scaled;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -295,7 +296,7 @@ impl LocalRule for SingleIndexRule {
                 (&mut s[..count], &mut value[..count], &mut slope[..count], &mut label[..count]);
             batch::combine(u, own, mu, teacher, s);
             if self.misalignment.is_some() {
-                batch::add_scaled(s, b, field(2));
+                add_scaled(s, b, field(2));
             }
             self.student.values_and_slopes(s, value, slope);
             self.label.values(teacher, label);

@@ -12,15 +12,6 @@ dispatch! {
 }
 
 dispatch! {
-    /// out += a x.
-    pub(super) fn add(a: f64, x: &[f64], out: &mut [f64]) {
-        for (out, x) in out.iter_mut().zip(x) {
-            *out += a * x;
-        }
-    }
-}
-
-dispatch! {
     /// φ = a ℓ′ σ′.
     pub(super) fn kicks(a: f64, first: &[f64], slope: &[f64], out: &mut [f64]) {
         for ((out, first), slope) in out.iter_mut().zip(first).zip(slope) {

@@ -8,6 +8,7 @@ use crate::rule::{Batch, Jumps, Kick, LocalRule, Sample, Shape};
 use didact_math::activation::Activation;
 use didact_math::linalg::Mat;
 use didact_math::memory::with_room;
+use didact_math::simd::add_scaled;
 use std::sync::Arc;
 
 /// f = (1/m) Σ_j a_j σ(h_j + b_j) against y = h(z, e), loss ℓ(y, f).
@@ -97,7 +98,7 @@ impl TwoLayerRule {
             if j == 0 {
                 lanes::residuals(self.weights[j], value, labels, residuals);
             } else {
-                lanes::add(self.weights[j], value, residuals);
+                add_scaled(residuals, self.weights[j], value);
             }
         }
         BatchUnits { residuals, labels, slopes, curvatures, first, second }

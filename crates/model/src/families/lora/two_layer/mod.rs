@@ -10,13 +10,14 @@ mod predictions;
 
 pub use predictions::{escape_rate, final_loss, initial_loss};
 
-use super::batch::{Sliced, TOGETHER, add_scaled, dot};
+use super::batch::{Sliced, TOGETHER, dot};
 use crate::families::{Family, ModelError, Reference, Refusal};
 use crate::problem::Problem;
 use crate::quantity::Quantity;
 use crate::rule::{Averages, Batch, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape};
 use averages::Route;
 use didact_math::activation::{self, Activation};
+use didact_math::simd::add_scaled;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
