@@ -338,5 +338,6 @@ fn a_link_that_names_its_noise_has_it_unless_told_otherwise() {
     let named = threshold("z1^2 + e", None);
     assert_eq!(named, threshold("z1^2", Some(1.0)));
     assert_eq!(threshold("z1^2 + e", Some(0.5)), threshold("z1^2", Some(0.5)));
+    assert_eq!(threshold("z1^2 + e", Some(0.0)), threshold("z1^2", None));
     assert!(named > threshold("z1^2", None) + 0.01, "{named}");
 }

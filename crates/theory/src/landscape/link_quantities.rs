@@ -1,6 +1,6 @@
 //! What can be asked of a link alone: its easy and hard directions (`landscape/easy-hard`), and baselines (`recovery/…`).
 
-use super::quantities::{DELTA, NOISE, SEED, count, positive_delta, refused, whole};
+use super::quantities::{DELTA, NOISE, SEED, count, label_noise, positive_delta, refused, whole};
 use super::recovery::weak_recovery;
 use super::{Preprocessing, sampled_spectral_method, spectral_method, split};
 use didact_model::Link;
@@ -53,12 +53,7 @@ pub(super) static RECOVERY: &[Quantity] = &[
 fn link(arguments: &Arguments) -> Result<(Link, f64), QuantityError> {
     let link = Link::parse(arguments.text("link"), arguments.count("directions"))
         .map_err(|error| refused(format!("input `link`: {error}")))?;
-    let noise = arguments.number("label-noise");
-    if noise < 0.0 {
-        return Err(refused(format!("input `label-noise` is {noise}; a standard deviation is not negative")));
-    }
-    // A link that names its noise means a standard normal.
-    let noise = if link.names_noise() && noise == 0.0 { 1.0 } else { noise };
+    let noise = label_noise(arguments, link.names_noise())?;
     Ok((link, noise))
 }
 

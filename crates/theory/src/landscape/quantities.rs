@@ -39,8 +39,8 @@ const STEP: Input = number("t", Some("0"), "steps of gradient descent before the
 const LENGTH: Input = number("start-length", Some("1"), "length of the trained rows at the start");
 pub(super) const NOISE: Input = number(
     "label-noise",
-    Some("0"),
-    "standard deviation of the label noise; 1 for a link that names e, unless given",
+    Some("null"),
+    "standard deviation of the label noise; unless given 1 for a link that names e, 0 otherwise",
 );
 const ROW: Input = number("row", Some("0"), "which trained row, from 0");
 const SAMPLES: Input = count("samples", "16384", "samples of the effective process, a power of two");
@@ -146,11 +146,22 @@ fn rule(arguments: &Arguments) -> Result<Arc<dyn LocalRule>, QuantityError> {
     model.rule().map_err(|error| refused(format!("input `model`: {error}")))
 }
 
+/// The standard deviation of the label noise: a link that names its noise means a standard normal unless told otherwise.
+pub(super) fn label_noise(arguments: &Arguments, named: bool) -> Result<f64, QuantityError> {
+    if !arguments.given("label-noise") {
+        return Ok(f64::from(u8::from(named)));
+    }
+    let noise = arguments.number("label-noise");
+    if noise < 0.0 {
+        return Err(refused(format!("input `label-noise` is {noise}; a standard deviation is not negative")));
+    }
+    Ok(noise)
+}
+
 /// What a description of descent says, and its rule.
 fn descent(arguments: &Arguments) -> Result<(Descent, Arc<dyn LocalRule>), QuantityError> {
     let rule = rule(arguments)?;
-    let noise = arguments.number("label-noise");
-    let noise = if rule.names_noise() && noise == 0.0 { 1.0 } else { noise };
+    let noise = label_noise(arguments, rule.names_noise())?;
     let (eta, length) = (arguments.number("eta"), arguments.number("start-length"));
     Ok((Descent::new(rule.clone(), eta, length, noise).map_err(refused)?, rule))
 }
