@@ -1,6 +1,6 @@
 //! W4 and W5: one GeLU neuron, phase retrieval, pseudo-Huber loss, by full-batch gradient descent and by its mean-field theory.
 
-use crate::harness::{Times, best_of, report, timed};
+use crate::harness::{Times, best_of_3, report, timed};
 use crate::portable;
 use didact_math::linalg::{Mat, cholesky_psd, dot};
 use didact_math::simd::prefetch;
@@ -151,7 +151,7 @@ pub(crate) fn mean_field(threads: usize) {
     let points = Points::given(&table);
     // First touch of buffers is not timed.
     let mut memory = Memory::default();
-    let (times, found) = best_of(10, || {
+    let (times, found) = best_of_3(|| {
         pool.install(|| {
             let mut process = Process::reusing(std::mem::take(&mut memory), &equations, &points);
             for _ in 0..=T {
