@@ -75,10 +75,7 @@ impl Experiment {
         }
         let begun = Instant::now();
         let partial = root.join(format!("{}.partial", self.folder_name()));
-        let unwritable = |error: std::io::Error| {
-            Diagnostic::new(format!("cannot write to {}: {error}", partial.display()))
-                .hint("choose another folder with --out")
-        };
+        let unwritable = |error: std::io::Error| unwritable(&partial, &error);
         std::fs::create_dir_all(&partial).map_err(unwritable)?;
         let description = toml::to_string(&self.resolved).expect("a description is plain data");
         write_atomically(&partial.join("description.toml"), description.as_bytes()).map_err(unwritable)?;
@@ -159,7 +156,7 @@ impl Experiment {
             }
             let keep = |table: &Table| -> Result<(), Diagnostic> {
                 let kept = std::fs::create_dir_all(&place).and_then(|()| table.write(&place, &job.run));
-                kept.map_err(|e| Diagnostic::new(format!("cannot write to {}: {e}", place.display())))
+                kept.map_err(|error| unwritable(&place, &error))
             };
             if let Some(table) = earlier.table(&job.key) {
                 keep(&table)?;
@@ -283,9 +280,13 @@ fn answers(
     let taken_over = known.is_some();
     let rows = known.or_else(|| quantities::scan(spec, grid, share));
     let answers = Answers { key, rows: rows.ok_or_else(|| Failure::Interrupted(folder.to_path_buf()))? };
-    let unwritable = |e| Diagnostic::new(format!("cannot write to {}: {e}", path.display()));
-    answers.write(&path).map_err(unwritable)?;
+    answers.write(&path).map_err(|error| unwritable(&path, &error))?;
     Ok((answers.rows, taken_over))
+}
+
+fn unwritable(place: &Path, error: &std::io::Error) -> Diagnostic {
+    Diagnostic::new(format!("cannot write to {}: {error}", place.display()))
+        .hint("choose another folder with --out")
 }
 
 /// What the jobs left.
