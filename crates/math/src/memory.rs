@@ -89,9 +89,9 @@ impl Clone for Table {
     }
 }
 
-/// Asks the system to map a table in large pages; worth the call before the first write to it. No effect on what it holds, and none
-/// at all where it is small or the system knows no such request.
-pub fn ask_for_large_pages<T>(table: &[T]) {
+/// Asks the system to map numbers in large pages; of use before the first write to them. No effect on what they are, and none at all
+/// where they are few or the system knows no such request.
+fn ask_for_large_pages(table: &[f64]) {
     #[cfg(target_os = "linux")]
     {
         /// `MADV_HUGEPAGE` of Linux.
