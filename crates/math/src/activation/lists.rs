@@ -85,6 +85,28 @@ dispatch! {
     }
 }
 
+dispatch! {
+    /// tanh z.
+    pub(super) fn tanh(z: &mut [f64]) {
+        in_lanes(z, |z| {
+            for z in z {
+                *z = scalar::tanh_and_slope(*z).0;
+            }
+        });
+    }
+}
+
+dispatch! {
+    /// tanh z and its slope.
+    pub(super) fn tanh_and_slope(z: &mut [f64], slopes: &mut [f64]) {
+        in_lanes_with_slopes(z, slopes, |z, slopes| {
+            for l in 0..LANES {
+                (z[l], slopes[l]) = scalar::tanh_and_slope(z[l]);
+            }
+        });
+    }
+}
+
 /// (He_k, He_{k−1}) by He_{k+1} = z He_k − k He_{k−1}.
 #[inline(always)]
 fn recurrence(z: &Lanes, order: usize) -> (Lanes, Lanes) {

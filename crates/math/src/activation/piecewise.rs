@@ -32,6 +32,11 @@ impl Activation for Relu {
     fn values_and_slopes(&self, z: &mut [f64], slopes: &mut [f64]) {
         lists::relu_and_slope(z, slopes);
     }
+    fn jets(&self, z: &[f64], value: &mut [f64], slope: &mut [f64], curvature: &mut [f64]) {
+        value.copy_from_slice(z);
+        self.values_and_slopes(value, slope);
+        curvature.fill(0.0);
+    }
     fn kinks(&self) -> &[Kink] {
         &[Kink { at: 0.0, jump: 1.0 }]
     }

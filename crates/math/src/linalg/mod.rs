@@ -103,16 +103,32 @@ impl Mat {
 
     /// The matrix product `self · other`.
     pub fn times(&self, other: &Self) -> Self {
-        assert_eq!(self.cols, other.rows, "inner dimensions");
         let mut out = Self::zeros(self.rows, other.cols);
+        out.add_product(1.0, self, other);
+        out
+    }
+
+    /// `self += factor · a · b`.
+    pub fn add_product(&mut self, factor: f64, a: &Self, b: &Self) {
+        assert_eq!((self.rows, a.cols, self.cols), (a.rows, b.rows, b.cols), "shapes");
         for i in 0..self.rows {
-            for (k, &a) in self.row(i).iter().enumerate() {
-                for (o, &b) in out.row_mut(i).iter_mut().zip(other.row(k)) {
-                    *o += a * b;
+            for (k, &a) in a.row(i).iter().enumerate() {
+                for (o, &b) in self.row_mut(i).iter_mut().zip(b.row(k)) {
+                    *o += factor * a * b;
                 }
             }
         }
-        out
+    }
+
+    /// `self += factor · a · bᵀ`.
+    pub fn add_product_transposed(&mut self, factor: f64, a: &Self, b: &Self) {
+        assert_eq!((self.rows, a.cols, self.cols), (a.rows, b.cols, b.rows), "shapes");
+        for i in 0..self.rows {
+            for (j, o) in self.row_mut(i).iter_mut().enumerate() {
+                let product: f64 = a.row(i).iter().zip(b.row(j)).map(|(a, b)| a * b).sum();
+                *o += factor * product;
+            }
+        }
     }
 
     /// `self · selfᵀ`, symmetric to the last bit.

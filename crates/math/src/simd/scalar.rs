@@ -4,7 +4,7 @@
 //! The reductions and minimax coefficients of `exp`, `ln` and `asin` are those of fdlibm (Sun Microsystems 1993, freely
 //! distributable); those of `sin_cos_turns` and `erf` are Chebyshev fits made for this file with 40 digits.
 
-pub use super::erf::{erf, exp_minus_square, normal_cdf_and_density};
+pub use super::erf::{erf, exp_minus_square, mills_ratio, normal_cdf, normal_density};
 
 /// ln 2 = LN2_HI + LN2_LO; the first has 21 trailing zero bits, so that k·LN2_HI is exact for |k| < 2²¹.
 const LN2_HI: f64 = 6.93147180369123816490e-01;
@@ -96,6 +96,25 @@ pub(super) fn exp_moderate(x: f64) -> f64 {
     );
     let y = 1.0 + (r * r).mul_add(p, r);
     y * power_of_two(rounded)
+}
+
+/// (tanh z, 1 − tanh² z), within 3 and 6 ulp for |z| ≤ 350.
+///
+/// With t = e^{−2|z|}, tanh|z| = (1 − t)/(1 + t) and 1 − tanh² = 4t/(1 + t)². Near 0, where 1 − t has lost digits, Lambert's continued
+/// fraction z/(1 + z²/(3 + z²/(5 + …))) up to its seventh level, which is good to 5e-17 for |z| < 0.45.
+#[inline(always)]
+pub fn tanh_and_slope(z: f64) -> (f64, f64) {
+    let size = z.abs();
+    let size = if size > 350.0 { 350.0 } else { size };
+    let t = exp_moderate(-2.0 * size);
+    let inverse = 1.0 / (1.0 + t);
+    let x = size * size;
+    // Less the leading term, which is exact.
+    let above = horner!(x; -27.0, -2772.0, -45_045.0);
+    let below = horner!(x; 28.0, 3150.0, 62_370.0, 135_135.0);
+    let near = (size * x).mul_add(above / below, size);
+    let value = if size < 0.45 { near } else { (1.0 - t) * inverse };
+    (value.copysign(z), 4.0 * t * inverse * inverse)
 }
 
 /// 2ᵏ from ROUND + k: the low bits of the mantissa become the exponent.

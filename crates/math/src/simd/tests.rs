@@ -83,14 +83,35 @@ fn erf_is_within_3_ulp() {
 fn distribution_function_and_density_are_within_4e_16() {
     let ends = [0.0, -0.0, 8.4, -8.4, 37.7, -37.7, 1e9, -1e9];
     for z in grid(-12.0, 12.0, 1_000_000).into_iter().chain(ends) {
-        let (cdf, density) = scalar::normal_cdf_and_density(z);
+        let density = scalar::normal_density(z);
+        let cdf = scalar::normal_cdf(z, density, scalar::mills_ratio(z));
         let expected = 0.5 * libm::erfc(-z * std::f64::consts::FRAC_1_SQRT_2);
         assert!((cdf - expected).abs() <= 4e-16, "Φ({z}): {cdf} {expected}");
         let expected = libm::exp(-0.5 * z * z) / std::f64::consts::TAU.sqrt();
         assert!((density - expected).abs() <= 4e-16, "φ({z}): {density} {expected}");
     }
-    let (cdf, density) = scalar::normal_cdf_and_density(f64::NAN);
+    let density = scalar::normal_density(f64::NAN);
+    let cdf = scalar::normal_cdf(f64::NAN, density, scalar::mills_ratio(f64::NAN));
     assert!(cdf.is_nan() && density.is_nan());
+}
+
+#[test]
+fn tanh_is_within_3_ulp_and_its_slope_within_6() {
+    let places = [
+        grid(-20.0, 20.0, 400_001),
+        grid(-1.0, 1.0, 400_001),
+        grid(0.0, 1e-7, 101),
+        grid(-350.0, 350.0, 4001),
+    ];
+    for z in places.into_iter().flatten().chain([0.0, -0.0, 1e-300]) {
+        let (value, slope) = scalar::tanh_and_slope(z);
+        assert!(ulp(value, libm::tanh(z)) <= 3.0, "tanh({z}): {value}");
+        let t = libm::exp(-2.0 * z.abs());
+        let expected = 4.0 * t / ((1.0 + t) * (1.0 + t));
+        assert!(ulp(slope, expected) <= 6.0, "slope at {z}: {slope} {expected}");
+    }
+    assert_eq!(scalar::tanh_and_slope(f64::INFINITY).0, 1.0);
+    assert!(scalar::tanh_and_slope(f64::NAN).0.is_nan());
 }
 
 /// Reference: x² = h + l exactly, exp(−h)(1 − l), itself good to 1 ulp.
