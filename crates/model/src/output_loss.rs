@@ -97,19 +97,7 @@ impl OutputLoss {
 
     /// ∂ℓ/∂f and ∂²ℓ/∂f² of many samples from their residuals f − y and labels. Residual losses do not read the labels.
     pub fn slopes(self, residuals: &[f64], labels: &[f64], slope: &mut [f64], curvature: &mut [f64]) {
-        match self {
-            Self::PseudoHuber { kappa } => pseudo_huber(kappa, residuals, slope, curvature),
-            Self::Logistic => {
-                for (i, (r, y)) in residuals.iter().zip(labels).enumerate() {
-                    (slope[i], curvature[i]) = (self.slope(r + y, *y), self.curvature(r + y, *y));
-                }
-            }
-            _ => {
-                for (i, &r) in residuals.iter().enumerate() {
-                    (slope[i], curvature[i]) = (self.slope(r, 0.0), self.curvature(r, 0.0));
-                }
-            }
-        }
+        slopes(self, residuals, labels, slope, curvature);
     }
 
     /// True when the loss is not a function of f − y alone.
@@ -150,17 +138,61 @@ dispatch! {
     }
 }
 
-dispatch! {
-    fn pseudo_huber(kappa: f64, r: &[f64], slope: &mut [f64], curvature: &mut [f64]) {
-        let n = r.len();
-        let (slope, curvature) = (&mut slope[..n], &mut curvature[..n]);
-        let unit = 1.0 / kappa;
-        for i in 0..n {
-            let square = 1.0 + (r[i] * unit) * (r[i] * unit);
-            let inverse = 1.0 / square.sqrt();
-            slope[i] = r[i] * inverse;
-            curvature[i] = inverse * inverse * inverse;
+/// Evaluates the last expression with a function (f − y, y) ↦ (∂ℓ/∂f, ∂²ℓ/∂f²) that belongs to one kind of loss: which one is decided
+/// once, and loops over samples inside the expression have no branch left.
+macro_rules! with_derivatives {
+    ($loss:expr, $derivatives:ident => $work:expr) => {
+        match $loss {
+            $crate::output_loss::OutputLoss::Square => {
+                let $derivatives = |r: f64, _: f64| (r, 1.0);
+                $work
+            }
+            $crate::output_loss::OutputLoss::PseudoHuber { kappa } => {
+                let unit = 1.0 / kappa;
+                let $derivatives = |r: f64, _: f64| $crate::output_loss::pseudo_huber(unit, r);
+                $work
+            }
+            $crate::output_loss::OutputLoss::Huber { kappa } => {
+                let $derivatives = |r: f64, _: f64| $crate::output_loss::huber(kappa, r);
+                $work
+            }
+            $crate::output_loss::OutputLoss::LogCosh => {
+                let $derivatives = |r: f64, _: f64| didact_math::simd::scalar::tanh_and_slope(r);
+                $work
+            }
+            loss @ $crate::output_loss::OutputLoss::Logistic => {
+                let $derivatives = |r: f64, y: f64| (loss.slope(r + y, y), loss.curvature(r + y, y));
+                $work
+            }
         }
+    };
+}
+pub(crate) use with_derivatives;
+
+/// ρ′ = r/q, ρ″ = q⁻³ of the pseudo-Huber loss from 1/κ.
+#[inline(always)]
+pub(crate) fn pseudo_huber(inverse_kappa: f64, r: f64) -> (f64, f64) {
+    let scaled = r * inverse_kappa;
+    let inverse = 1.0 / (1.0 + scaled * scaled).sqrt();
+    (r * inverse, inverse * inverse * inverse)
+}
+
+/// ρ′ = r within ±κ, ρ″ = 1 there and 1/2 at the ends.
+#[inline(always)]
+pub(crate) fn huber(kappa: f64, r: f64) -> (f64, f64) {
+    let curvature = 0.5 * (f64::from(r.abs() < kappa) + f64::from(r.abs() <= kappa));
+    (r.clamp(-kappa, kappa), curvature)
+}
+
+dispatch! {
+    fn slopes(loss: OutputLoss, r: &[f64], y: &[f64], slope: &mut [f64], curvature: &mut [f64]) {
+        let n = r.len();
+        let (y, slope, curvature) = (&y[..n], &mut slope[..n], &mut curvature[..n]);
+        with_derivatives!(loss, derivatives => {
+            for i in 0..n {
+                (slope[i], curvature[i]) = derivatives(r[i], y[i]);
+            }
+        });
     }
 }
 

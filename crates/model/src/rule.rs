@@ -67,12 +67,14 @@ pub struct Batch<'a> {
     /// Labels, noise included, where the caller has them from [`LocalRule::labels`]: those of a training set do not
     /// change. Empty otherwise.
     pub labels: &'a [f64],
+    /// ∂label/∂v_n (frozen x size), where the caller has them from [`LocalRule::label_slopes`]. Empty otherwise.
+    pub label_slopes: &'a [f64],
 }
 
 impl<'a> Batch<'a> {
     /// A batch whose labels are not known yet.
     pub fn new(fields: &'a [f64], size: usize, scalars: &'a [f64], noise: &'a [f64]) -> Self {
-        Self { fields, size, scalars, noise, labels: &[] }
+        Self { fields, size, scalars, noise, labels: &[], label_slopes: &[] }
     }
 
     /// Sample j, its fields copied to `fields`.
@@ -241,6 +243,18 @@ pub trait LocalRule: Send + Sync + Debug {
             let label = self.label(&sample.fields[shape.trained..], sample.noise);
             label.map(|y| *out = y).is_some()
         })
+    }
+
+    /// The derivatives of the labels along the frozen fields (frozen x size), for callers that meet the same samples again. False,
+    /// with nothing written, where they are not known.
+    fn label_slopes(&self, _batch: &Batch, _out: &mut [f64]) -> bool {
+        false
+    }
+
+    /// Whether kicks, losses and derivatives of a batch with labels, and with their slopes where derivatives along frozen fields
+    /// are asked for, leave its frozen fields unread: what stands there need not be true.
+    fn labels_suffice(&self) -> bool {
+        false
     }
 
     /// G_i, the weight of block i of the Hessian (1/n) Σ G_i x xᵀ with respect to row i.

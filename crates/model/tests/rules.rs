@@ -180,6 +180,43 @@ fn labels_known_beforehand_change_nothing() {
     assert!(known >= 10, "only {known} examples have labels");
 }
 
+/// Where a rule says that labels suffice, it does not look at the frozen fields.
+#[test]
+fn labels_and_their_slopes_stand_for_the_frozen_fields() {
+    let mut sufficient = 0;
+    for_every_example(|name, rule, draws| {
+        let (shape, size) = (rule.shape(), draws.len());
+        let mut fields: Vec<f64> =
+            (0..shape.rows()).flat_map(|k| draws.iter().map(move |d| d.fields[k])).collect();
+        let noise: Vec<f64> = draws.iter().map(|d| d.noise).collect();
+        let scalars = &draws[0].scalars;
+        let all = |batch: &Batch, columns: usize| {
+            let (mut kicks, mut losses) = (vec![0.0; shape.trained * size], vec![0.0; size]);
+            let mut curvature = vec![0.0; shape.trained * columns * size];
+            rule.loss_batch(batch, &mut losses);
+            rule.curvature_batch(batch, columns, &mut kicks, &mut curvature);
+            [kicks, losses, curvature].concat()
+        };
+        let (mut labels, mut slopes) = (vec![0.0; size], vec![0.0; shape.frozen * size]);
+        let batch = Batch::new(&fields, size, scalars, &noise);
+        if !rule.labels_suffice() {
+            return;
+        }
+        assert!(rule.labels(&batch, &mut labels) && rule.label_slopes(&batch, &mut slopes), "{name}");
+        sufficient += 1;
+        let expected = [shape.trained, shape.rows()].map(|columns| all(&batch, columns));
+        fields[shape.trained * size..].fill(f64::NAN);
+        for (columns, expected) in [shape.trained, shape.rows()].into_iter().zip(expected) {
+            let batch = Batch::new(&fields, size, scalars, &noise);
+            let told = Batch { labels: &labels, label_slopes: &slopes, ..batch };
+            for (got, expected) in all(&told, columns).iter().zip(expected) {
+                assert!((got - expected).abs() < 1e-12 * (1.0 + expected.abs()), "{name}: {got}, {expected}");
+            }
+        }
+    });
+    assert!(sufficient >= 5, "only {sufficient} examples");
+}
+
 #[test]
 fn losses_and_curvatures_of_a_batch_are_those_of_its_samples() {
     for_every_example(|name, rule, draws| {

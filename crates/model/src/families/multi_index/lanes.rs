@@ -1,5 +1,6 @@
 //! The loops over samples of a two-layer student.
 
+use crate::output_loss::{OutputLoss, with_derivatives};
 use didact_math::dispatch;
 
 dispatch! {
@@ -51,6 +52,38 @@ dispatch! {
         let (first, second, slope, bend) = (&first[..n], &second[..n], &slope[..n], &bend[..n]);
         for l in 0..n {
             out[l] = (a * a) * second[l] * slope[l] * slope[l] + a * first[l] * bend[l];
+        }
+    }
+}
+
+dispatch! {
+    /// φ and ∂φ/∂h of a student of one unit of weight a, in the places of σ′ and σ″: [`residuals`], the derivatives of the loss,
+    /// [`kicks`] and [`own`] in one loop. Where batches are small, loops that follow each other wait for each other.
+    pub(super) fn single(
+        loss: OutputLoss,
+        a: f64,
+        value: &[f64],
+        labels: &[f64],
+        slope: &mut [f64],
+        bend: &mut [f64],
+    ) {
+        let n = value.len();
+        let (labels, slope, bend) = (&labels[..n], &mut slope[..n], &mut bend[..n]);
+        with_derivatives!(loss, derivatives => {
+            for l in 0..n {
+                let (first, second) = derivatives(a * value[l] - labels[l], labels[l]);
+                bend[l] = (a * a) * second * slope[l] * slope[l] + a * first * bend[l];
+                slope[l] *= a * first;
+            }
+        });
+    }
+}
+
+dispatch! {
+    /// ∂φ_i/∂z_n = a_i ∂²ℓ/∂f∂y σ′_i ∂h/∂z_n.
+    pub(super) fn frozen(a: f64, loss: OutputLoss, second: &[f64], slope: &[f64], label_slope: &[f64], out: &mut [f64]) {
+        for (((out, second), slope), label_slope) in out.iter_mut().zip(second).zip(slope).zip(label_slope) {
+            *out = a * loss.mixed(*second) * slope * label_slope;
         }
     }
 }

@@ -104,20 +104,42 @@ impl TwoLayerRule {
         BatchUnits { residuals, labels, slopes, curvatures, first, second }
     }
 
+    /// φ and ∂φ/∂h of a student of one unit whose labels are known.
+    fn single(&self, batch: &Batch, kicks: &mut [f64], own: &mut [f64]) {
+        const BLOCK: usize = 32;
+        let (mut shifted, mut value) = ([0.0; BLOCK], [0.0; BLOCK]);
+        let blocks = batch.fields[..batch.size].chunks(BLOCK).zip(batch.labels.chunks(BLOCK));
+        for ((fields, labels), (kicks, own)) in blocks.zip(kicks.chunks_mut(BLOCK).zip(own.chunks_mut(BLOCK)))
+        {
+            let mut fields = fields;
+            if self.biases[0] != 0.0 {
+                shifted.iter_mut().zip(fields).for_each(|(s, h)| *s = h + self.biases[0]);
+                fields = &shifted[..fields.len()];
+            }
+            let value = &mut value[..fields.len()];
+            self.activation.jets(fields, value, kicks, own);
+            lanes::single(self.loss, self.weights[0], value, labels, kicks, own);
+        }
+    }
+
     /// ∂φ_i/∂z_n of a batch, the columns behind those of the trained fields.
     fn frozen_curvature(&self, batch: &Batch, units: &BatchUnits, columns: usize, curvature: &mut [f64]) {
-        let (m, n, k) = (self.trained(), batch.size, self.link.directions());
-        let (mut z, mut gradient) = (vec![0.0; k], vec![0.0; k]);
-        for l in 0..n {
-            for (d, z) in z.iter_mut().enumerate() {
-                *z = batch.fields[(m + d) * n + l];
-            }
-            self.link.gradient(&z, batch.noise[l], &mut gradient);
-            for i in 0..m {
-                let own = self.weights[i] * self.loss.mixed(units.second[l]) * units.slopes[i * n + l];
-                for d in 0..columns - m {
-                    curvature[(i * columns + m + d) * n + l] = own * gradient[d];
-                }
+        let (m, n) = (self.trained(), batch.size);
+        if batch.label_slopes.is_empty() {
+            let mut slopes = vec![0.0; self.link.directions() * n];
+            self.label_slopes(batch, &mut slopes);
+            return self.frozen_curvature(
+                &Batch { label_slopes: &slopes, ..*batch },
+                units,
+                columns,
+                curvature,
+            );
+        }
+        for (i, &a) in self.weights.iter().enumerate() {
+            let slope = &units.slopes[i * n..][..n];
+            let behind = curvature[(i * columns + m) * n..(i + 1) * columns * n].chunks_exact_mut(n);
+            for (out, label_slope) in behind.zip(batch.label_slopes.chunks_exact(n)) {
+                lanes::frozen(a, self.loss, units.second, slope, label_slope, out);
             }
         }
     }
@@ -183,6 +205,9 @@ impl LocalRule for TwoLayerRule {
 
     fn curvature_batch(&self, batch: &Batch, columns: usize, kicks: &mut [f64], curvature: &mut [f64]) {
         let n = batch.size;
+        if self.trained() == 1 && columns == 1 && !batch.labels.is_empty() {
+            return self.single(batch, kicks, curvature);
+        }
         with_room(self.room(n), |room| {
             let mut units = self.batch_units(batch, room);
             self.loss.slopes(units.residuals, units.labels, units.first, units.second);
@@ -225,6 +250,21 @@ impl LocalRule for TwoLayerRule {
         let n = batch.size;
         let frozen: Vec<&[f64]> = batch.fields[self.trained() * n..].chunks_exact(n).collect();
         self.link.labels(&frozen, batch.noise, out);
+        true
+    }
+
+    fn label_slopes(&self, batch: &Batch, out: &mut [f64]) -> bool {
+        let (m, n, k) = (self.trained(), batch.size, self.link.directions());
+        let (mut z, mut gradient) = (vec![0.0; k], vec![0.0; k]);
+        for l in 0..n {
+            z.iter_mut().enumerate().for_each(|(d, z)| *z = batch.fields[(m + d) * n + l]);
+            self.link.gradient(&z, batch.noise[l], &mut gradient);
+            gradient.iter().enumerate().for_each(|(d, g)| out[d * n + l] = *g);
+        }
+        true
+    }
+
+    fn labels_suffice(&self) -> bool {
         true
     }
 
