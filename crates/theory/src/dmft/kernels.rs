@@ -178,15 +178,15 @@ impl Kernels {
         let mut initial = self.initial[t - 1].scaled(keep);
         let mut drawn = self.drawn[t - 1].scaled(keep);
         for (s, response) in self.kicks_response[t - 1].iter().enumerate() {
-            initial.add_scaled(-eta, &response.times(&self.initial[s]));
-            drawn.add_scaled(-eta, &response.times(&self.drawn[s]));
+            initial.add_product(-eta, response, &self.initial[s]);
+            drawn.add_product(-eta, response, &self.drawn[s]);
         }
         drawn.add_scaled(-eta, &self.kicks_frozen[t - 1]);
         let mut row = Vec::with_capacity(t);
         for s in 0..t - 1 {
             let mut next = self.weights_response[t - 1][s].scaled(keep);
             for r in s + 1..t {
-                next.add_scaled(-eta, &self.kicks_response[t - 1][r].times(&self.weights_response[r][s]));
+                next.add_product(-eta, &self.kicks_response[t - 1][r], &self.weights_response[r][s]);
             }
             row.push(next);
         }
@@ -234,26 +234,32 @@ impl Kernels {
             (equations.block(true, true), equations.block(true, false), equations.block(false, false));
         let (a, b) = (&next.initial, &next.drawn);
         let mut star = a.times(&r);
-        star.add_scaled(1.0, &b.times(&frozen));
+        star.add_product(1.0, b, &frozen);
         // (A Θ_0 + B Θ_*)(t) against Θ_0, and against Θ_*.
         let mut start = a.times(&q);
-        start.add_scaled(1.0, &b.times(&r.transpose()));
+        start.add_product_transposed(1.0, b, &r);
         // Σ_r R_θ(t,r) C_ℓ(r,r') for every r'.
         let noise = equations.step * equations.step / equations.ratio;
         let driven: Vec<Mat> = (0..t)
             .map(|to| {
                 let mut sum = Mat::zeros(a.rows(), a.rows());
+                // C_ℓ(r,r') = C_ℓ(r',r)ᵀ.
                 for (from, response) in next.response.iter().enumerate() {
-                    sum.add_scaled(noise, &response.times(&self.kick_covariance(from, to)));
+                    if from >= to {
+                        sum.add_product(noise, response, &self.kicks[from][to]);
+                    } else {
+                        sum.add_product_transposed(noise, response, &self.kicks[to][from]);
+                    }
                 }
                 sum
             })
             .collect();
         let against = |initial: &Mat, drawn: &Mat, responses: &[Mat]| {
-            let mut c = start.times(&initial.transpose());
-            c.add_scaled(1.0, &star.times(&drawn.transpose()));
+            let mut c = Mat::zeros(start.rows(), initial.rows());
+            c.add_product_transposed(1.0, &start, initial);
+            c.add_product_transposed(1.0, &star, drawn);
             for (response, driven) in responses.iter().zip(&driven) {
-                c.add_scaled(1.0, &driven.times(&response.transpose()));
+                c.add_product_transposed(1.0, driven, response);
             }
             c
         };
@@ -261,11 +267,6 @@ impl Kernels {
             (0..t).map(|s| against(&self.initial[s], &self.drawn[s], &self.weights_response[s])).collect();
         row.push(against(&next.initial, &next.drawn, &next.response));
         (row, star)
-    }
-
-    /// C_ℓ(r,r') in any order: C_ℓ(r,r') = C_ℓ(r',r)ᵀ.
-    fn kick_covariance(&self, from: usize, to: usize) -> Mat {
-        if from >= to { self.kicks[from][to].clone() } else { self.kicks[to][from].transpose() }
     }
 
     /// C_θ(t,s) in any order.

@@ -12,19 +12,16 @@ const GROUP: usize = 1024 / LANES;
 /// A process may take over the memory of another one: tens of megabytes need not be asked of the system again.
 #[derive(Debug, Default)]
 pub struct Memory {
-    fields: Table,
     given: Table,
     kicks: Table,
     curvature: Table,
     /// Numbers per strip in each of them.
-    strides: [usize; 4],
+    strides: [usize; 3],
 }
 
 /// What the samples of one strip remember.
 pub(super) struct Past<'b> {
-    /// V(t), then v; m + f strips.
-    pub(super) fields: &'b mut [f64],
-    /// The label noise, then the labels if the rule has any; two strips.
+    /// v, the label noise, the labels if the rule has any, and ∂y/∂v if it is needed and known; 2 f + 2 strips.
     pub(super) given: &'b mut [f64],
     /// φ(s), (s, i).
     pub(super) kicks: &'b mut [f64],
@@ -37,13 +34,8 @@ impl Memory {
     /// read.
     pub(super) fn fit(&mut self, size: &Dimensions, samples: usize, steps: usize) {
         let per_step = size.trained * LANES;
-        self.strides = [
-            (size.trained + size.frozen) * LANES,
-            2 * LANES,
-            steps * per_step,
-            steps * per_step * size.columns,
-        ];
-        let tables = [&mut self.fields, &mut self.given, &mut self.kicks, &mut self.curvature];
+        self.strides = [(2 * size.frozen + 2) * LANES, steps * per_step, steps * per_step * size.columns];
+        let tables = [&mut self.given, &mut self.kicks, &mut self.curvature];
         for (table, stride) in tables.into_iter().zip(self.strides) {
             let len = samples / LANES * stride;
             if table.len() != len {
@@ -60,22 +52,18 @@ impl Memory {
         visit: impl Fn(&mut R, usize, Past) + Sync + Send,
         finish: impl Fn(&mut R) -> S + Sync + Send,
     ) -> Vec<S> {
-        let strides = self.strides;
-        let [a, b, c, e] = strides.map(|stride| GROUP * stride);
-        self.fields
-            .par_chunks_mut(a)
-            .zip(self.given.par_chunks_mut(b))
-            .zip(self.kicks.par_chunks_mut(c))
-            .zip(self.curvature.par_chunks_mut(e))
+        let [a, b, c] = self.strides;
+        self.given
+            .par_chunks_mut(GROUP * a)
+            .zip(self.kicks.par_chunks_mut(GROUP * b))
+            .zip(self.curvature.par_chunks_mut(GROUP * c))
             .enumerate()
-            .map_init(room, |room, (group, (((fields, given), kicks), curvature))| {
-                let [a, b, c, e] = strides;
-                fields
+            .map_init(room, |room, (group, ((given, kicks), curvature))| {
+                given
                     .chunks_exact_mut(a)
-                    .zip(given.chunks_exact_mut(b))
-                    .zip(kicks.chunks_exact_mut(c))
-                    .zip(curvature.chunks_exact_mut(e))
-                    .map(|(((fields, given), kicks), curvature)| Past { fields, given, kicks, curvature })
+                    .zip(kicks.chunks_exact_mut(b))
+                    .zip(curvature.chunks_exact_mut(c))
+                    .map(|((given, kicks), curvature)| Past { given, kicks, curvature })
                     .enumerate()
                     .for_each(|(at, past)| visit(room, group * GROUP + at, past));
                 finish(room)
@@ -83,20 +71,20 @@ impl Memory {
             .collect()
     }
 
-    /// Fields and given numbers of the strips in their order.
+    /// What is given and the kicks of the strips, in their order.
     pub(super) fn strips(&self) -> impl Iterator<Item = (&[f64], &[f64])> {
-        let [fields, given, ..] = self.strides;
-        self.fields.chunks_exact(fields).zip(self.given.chunks_exact(given))
+        let [given, kicks, _] = self.strides;
+        self.given.chunks_exact(given).zip(self.kicks.chunks_exact(kicks))
     }
 
     /// The same in parallel, in groups that begin at the strip of that number.
     pub(super) fn groups(
         &self,
     ) -> impl IndexedParallelIterator<Item = (usize, impl Iterator<Item = (&[f64], &[f64])>)> {
-        let [fields, given, ..] = self.strides;
-        let groups = self.fields.par_chunks(GROUP * fields).zip(self.given.par_chunks(GROUP * given));
+        let [given, kicks, _] = self.strides;
+        let groups = self.given.par_chunks(GROUP * given).zip(self.kicks.par_chunks(GROUP * kicks));
         groups
             .enumerate()
-            .map(move |(group, (a, b))| (group * GROUP, a.chunks_exact(fields).zip(b.chunks_exact(given))))
+            .map(move |(group, (a, b))| (group * GROUP, a.chunks_exact(given).zip(b.chunks_exact(kicks))))
     }
 }

@@ -2,6 +2,7 @@
 
 mod engine;
 mod estimate;
+mod factor;
 mod kernels;
 mod lanes;
 mod linear;
@@ -18,9 +19,9 @@ pub use memory::Memory;
 pub use points::{Points, Sampling};
 pub use process::Process;
 
-/// Samples that are moved together: enough to share the cost of a call, and few enough that what they remember is still near
-/// when it is read again.
-pub const LANES: usize = 128;
+/// Samples that are moved together: their sums fill eight vector registers, enough to hide the latency of an addition, and what
+/// they and the next ones remember of a few dozen steps fits into the nearest cache.
+pub const LANES: usize = 32;
 
 /// Sizes that the loops need.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,7 @@
 //! The normals that drive the data side: scrambled Sobol points, whitened, with importance weights.
 
 use super::LANES;
-use super::lanes::{Strip, constant, strips};
+use super::lanes::{Strip, strips};
 use didact_math::gauss::normal::quantile;
 use didact_math::memory::Table;
 use didact_math::random::sobol_column;
@@ -23,7 +23,7 @@ pub struct Points {
     uniform: bool,
 }
 
-const ONES: Strip = constant(1.0);
+const ONES: Strip = [1.0; LANES];
 
 /// How to draw points.
 #[derive(Debug, Clone, Copy, PartialEq)]

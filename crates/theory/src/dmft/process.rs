@@ -1,21 +1,18 @@
 //! The data side: the preactivations of one training sample, sampled; kernels and responses are means over samples.
 
+use super::factor::Factor;
 use super::kernels::{Equations, Kernels};
-use super::lanes::{Four, List, Strip, add_products, combine, constant, fold, strips, strips_mut};
+use super::lanes::{strips, strips_mut};
 use super::memory::Memory;
 use super::points::Points;
-use super::step::{Room, Step, Sums};
+use super::step::{Known, Room, Step, Sums};
 use super::{Dimensions, LANES};
-use didact_math::linalg::{Mat, cholesky_psd, solve};
+use didact_math::linalg::{Mat, cholesky_psd, dot, solve};
+use didact_math::memory::with_room;
+use didact_math::simd::add_scaled;
 use didact_model::Sample;
 use didact_model::rule::Batch;
 use rayon::prelude::*;
-
-/// Every sample once.
-const ONES: [Strip; 1] = [constant(1.0)];
-
-/// Pivots below this fraction of their diagonal entry are rounding: the process is smooth in t.
-const ZERO_PIVOT: f64 = 1e-14;
 
 /// The effective process of one sample,
 ///
@@ -32,11 +29,10 @@ pub struct Process<'a> {
     pub kernels: Kernels,
     /// Trained scalars at the current step.
     pub scalars: Vec<f64>,
-    /// Rows of the Cholesky factor of Cov(v, W(0), W(1), …).
-    factor: Vec<Vec<f64>>,
+    /// Of Cov(v, W(0), W(1), …).
+    factor: Factor,
     memory: Memory,
-    /// Whether the samples know their labels.
-    labelled: bool,
+    known: Known,
 }
 
 impl<'a> Process<'a> {
@@ -58,32 +54,43 @@ impl<'a> Process<'a> {
             stein: jumps && !equations.all_hard(),
         };
         let lower = cholesky_psd(&equations.frozen()).expect("frozen rows have a Gram matrix");
-        let factor: Vec<Vec<f64>> = (0..shape.frozen).map(|n| lower.row(n)[..=n].to_vec()).collect();
+        let factor = Factor::new(&lower);
         let horizon = (points.columns() - shape.frozen - 1) / shape.trained;
         memory.fit(&size, points.samples(), horizon);
-        let labelled = memory.visit(
-            || true,
-            |labelled, index, past| {
+        let known = memory.visit(
+            || Known { labels: true, label_slopes: paths },
+            |known, index, past| {
                 let (columns, _) = points.strip(index);
-                let frozen = strips_mut(&mut past.fields[shape.trained * LANES..]);
-                for (coefficients, frozen) in factor.iter().zip(frozen) {
-                    combine(&[List { coefficients, strips: columns, ahead: None }], frozen);
+                let (frozen, rest) = past.given.split_at_mut(shape.frozen * LANES);
+                frozen.fill(0.0);
+                for (coefficients, frozen) in factor.rows().iter().zip(strips_mut(frozen)) {
+                    for (c, column) in coefficients.iter().zip(columns) {
+                        add_scaled(frozen, *c, column);
+                    }
                 }
-                let (noise, labels) = past.given.split_at_mut(LANES);
+                let (noise, rest) = rest.split_at_mut(LANES);
+                let (labels, slopes) = rest.split_at_mut(LANES);
                 noise
                     .iter_mut()
-                    .zip(columns[shape.frozen].as_flattened())
+                    .zip(&columns[shape.frozen])
                     .for_each(|(e, z)| *e = equations.label_noise * z);
-                // Labels do not read the trained fields, which have a place all the same.
-                let batch = Batch::new(past.fields, LANES, &equations.scalars, noise);
-                *labelled &= equations.rule.labels(&batch, labels);
+                with_room(shape.rows() * LANES, |fields| {
+                    // Labels do not read the trained fields, which have a place all the same.
+                    fields[shape.trained * LANES..].copy_from_slice(frozen);
+                    let batch = Batch::new(fields, LANES, &equations.scalars, noise);
+                    known.labels &= equations.rule.labels(&batch, labels);
+                    known.label_slopes = known.label_slopes && equations.rule.label_slopes(&batch, slopes);
+                });
             },
-            |labelled| *labelled,
+            |known| *known,
         );
         let kernels = Kernels::default();
         let scalars = equations.scalars.clone();
-        let labelled = labelled.into_iter().all(|known| known);
-        Self { equations, points, size, kernels, scalars, factor, memory, labelled }
+        let known = Known {
+            labels: known.iter().all(|known| known.labels),
+            label_slopes: known.iter().all(|known| known.label_slopes),
+        };
+        Self { equations, points, size, kernels, scalars, factor, memory, known }
     }
 
     /// The memory of the samples, for a process to come.
@@ -132,10 +139,11 @@ impl<'a> Process<'a> {
         Step {
             t,
             size: self.size,
-            labelled: self.labelled,
+            known: self.known,
+            reads_frozen: self.reads_frozen(),
             equations: self.equations,
             scalars: &self.scalars,
-            rows: &self.factor[self.size.frozen + t * self.size.trained..],
+            rows: &self.factor.rows()[self.size.frozen + t * self.size.trained..],
             memory: self.coefficients(t),
             back: self.backward_coefficients(t),
         }
@@ -144,24 +152,14 @@ impl<'a> Process<'a> {
     /// Appends the rows of W(t) to the factor of the joint covariance.
     fn extend_factor(&mut self, t: usize) {
         let (m, f) = (self.size.trained, self.size.frozen);
+        let kernels = &self.kernels;
         for i in 0..m {
-            let mut row: Vec<f64> = Vec::with_capacity(f + (t + 1) * m);
-            for column in 0..f + t * m + i {
-                let covariance = if column < f {
-                    self.kernels.weights_frozen[t][(i, column)]
-                } else {
-                    let (s, j) = ((column - f) / m, (column - f) % m);
-                    self.kernels.weights[t][s][(i, j)]
-                };
-                let before = &self.factor[column];
-                let pivot = before[column];
-                let product: f64 = row.iter().zip(before).map(|(a, b)| a * b).sum();
-                row.push(if pivot > 0.0 { (covariance - product) / pivot } else { 0.0 });
-            }
-            let variance = self.kernels.weights[t][t][(i, i)];
-            let pivot = variance - row.iter().map(|a| a * a).sum::<f64>();
-            row.push(if pivot > ZERO_PIVOT * variance { pivot.sqrt() } else { 0.0 });
-            self.factor.push(row);
+            let covariance = |column: usize| match column.checked_sub(f) {
+                None => kernels.weights_frozen[t][(i, column)],
+                Some(before) => kernels.weights[t][before / m][(i, before % m)],
+            };
+            let covariances: Vec<f64> = (0..f + t * m + i).map(covariance).collect();
+            self.factor.push(&covariances, kernels.weights[t][t][(i, i)]);
         }
     }
 
@@ -214,29 +212,34 @@ impl<'a> Process<'a> {
         self.kernels.scalar_slopes = sums.scalars.iter().map(|s| s / n).collect();
     }
 
+    /// Whether the rule needs to be shown v at every step.
+    fn reads_frozen(&self) -> bool {
+        let paths = self.size.columns > self.size.trained;
+        let told = self.known.labels && (self.known.label_slopes || !paths);
+        !(told && self.equations.rule.labels_suffice())
+    }
+
     /// Train loss E l(y, f(V(t))) and test loss E l(y, f(W(t))) of the last step, label noise included.
     pub fn losses(&self) -> (f64, f64) {
-        let trained = self.size.trained * LANES;
+        let m = self.size.trained;
         let step = self.step(self.steps() - 1);
         let parts: Vec<(f64, f64)> = self
             .memory
             .groups()
             .map(|(first, group)| {
-                let (mut train, mut test) = ([[0.0; 4]], [[0.0; 4]]);
+                let (mut train, mut test) = (0.0, 0.0);
                 let mut losses = [0.0; LANES];
-                let mut fresh = vec![0.0; trained + self.size.frozen * LANES];
-                for (at, (fields, given)) in group.enumerate() {
+                let mut fields = vec![0.0; (m + self.size.frozen) * LANES];
+                for (at, (given, kicks)) in group.enumerate() {
                     let (columns, weights) = self.points.strip(first + at);
-                    let mut add = |fields: &[f64], sum: &mut [Four; 1]| {
-                        self.equations.rule.loss_batch(&step.batch(fields, given), &mut losses);
-                        add_products(&strips(&losses)[0], weights, &ONES, 0, sum);
-                    };
-                    add(fields, &mut train);
-                    step.fields(columns, &[], &mut fresh[..trained]);
-                    fresh[trained..].copy_from_slice(&fields[trained..]);
-                    add(&fresh, &mut test);
+                    let before = &strips(kicks)[..step.t * m];
+                    for (kicks, sum) in [(&[][..], &mut test), (before, &mut train)] {
+                        step.fields(columns, kicks, &mut fields[..m * LANES]);
+                        self.equations.rule.loss_batch(&step.batch(&mut fields, given), &mut losses);
+                        *sum += dot(&losses, weights);
+                    }
                 }
-                (fold(&train[0]), fold(&test[0]))
+                (train, test)
             })
             .collect();
         let n = self.points.samples() as f64;
@@ -246,14 +249,16 @@ impl<'a> Process<'a> {
 
     /// Calls `visit` with every sample of the last step (V(t), v, e as a rule sees them) and its probability.
     pub fn for_every_sample(&self, mut visit: impl FnMut(&Sample, f64)) {
+        let Dimensions { trained: m, frozen: f, .. } = self.size;
+        let step = Step { reads_frozen: true, ..self.step(self.steps() - 1) };
         let n = self.points.samples() as f64;
-        let mut sample = vec![0.0; self.size.trained + self.size.frozen];
-        for (index, (fields, given)) in self.memory.strips().enumerate() {
-            let weights = self.points.strip(index).1.as_flattened();
+        let (mut fields, mut sample) = (vec![0.0; (m + f) * LANES], vec![0.0; m + f]);
+        for (index, (given, kicks)) in self.memory.strips().enumerate() {
+            let (columns, weights) = self.points.strip(index);
+            step.fields(columns, &strips(kicks)[..step.t * m], &mut fields[..m * LANES]);
+            let batch = step.batch(&mut fields, given);
             for lane in 0..LANES {
-                sample.iter_mut().zip(fields.chunks_exact(LANES)).for_each(|(h, row)| *h = row[lane]);
-                let noise = given[lane];
-                visit(&Sample { fields: &sample, scalars: &self.scalars, noise }, weights[lane] / n);
+                visit(&batch.sample(lane, &mut sample), weights[lane] / n);
             }
         }
     }

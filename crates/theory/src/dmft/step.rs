@@ -2,11 +2,11 @@
 
 use super::kernels::Equations;
 use super::lanes::{
-    Backward, Four, List, Strip, WIDE, add_products, ask_for_next, backward, combine, fold, strips,
-    strips_mut,
+    Backward, Four, List, Strip, add_products, ask_for_next, backward, combine, fold, strips, strips_mut,
 };
 use super::memory::Past;
 use super::{Dimensions, LANES};
+use didact_math::dispatch;
 use didact_math::memory::Table;
 use didact_model::Kick;
 use didact_model::rule::Batch;
@@ -47,14 +47,23 @@ impl Sums {
     }
 }
 
+/// What the samples have been told at the beginning, besides v and the noise.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known {
+    pub(super) labels: bool,
+    /// ∂y/∂v.
+    pub(super) label_slopes: bool,
+}
+
 /// Everything about step t that all samples share.
 pub(super) struct Step<'a> {
     pub(super) t: usize,
     pub(super) size: Dimensions,
     pub(super) equations: &'a Equations,
     pub(super) scalars: &'a [f64],
-    /// Whether the samples know their labels.
-    pub(super) labelled: bool,
+    pub(super) known: Known,
+    /// Whether the rule needs to be shown v, too.
+    pub(super) reads_frozen: bool,
     /// W_i(t) = Σ_c row_i[c] z_c over frozen columns, then innovations.
     pub(super) rows: &'a [Vec<f64>],
     /// −(η/δ) R_θ(t,s)_ij, as coefficients of φ_j(s), per i.
@@ -65,7 +74,9 @@ pub(super) struct Step<'a> {
 
 /// Buffers of one thread, and the sums over the samples that it has moved.
 pub(super) struct Room {
-    /// X_r, (r, k): dφ_i(t)/dV_k(r), times the weight; of some samples of a strip.
+    /// V(t), then v where the rule reads it; m + f.
+    fields: Table,
+    /// X_r, (r, k): dφ_i(t)/dV_k(r), times the weight.
     chain: Table,
     /// g_s, m.
     through: Table,
@@ -84,8 +95,9 @@ impl Room {
         let Dimensions { trained: m, frozen: f, .. } = step.size;
         let kick = Kick::new(step.equations.shape());
         Self {
-            chain: Table::zeros((step.t + 1) * m * WIDE),
-            through: Table::zeros(m * WIDE),
+            fields: Table::zeros((m + f) * LANES),
+            chain: Table::zeros((step.t + 1) * m * LANES),
+            through: Table::zeros(m * LANES),
             products: vec![[0.0; 4]; m * (step.t + 1) * m],
             response: vec![[0.0; 4]; m * (step.t + 1) * m],
             frozen: vec![[0.0; 4]; m * f],
@@ -99,46 +111,41 @@ impl Room {
 const SILENCE: [f64; LANES] = [0.0; LANES];
 
 impl Step<'_> {
-    /// What the rule is shown of a strip.
-    pub(super) fn batch<'b>(&'b self, fields: &'b [f64], given: &'b [f64]) -> Batch<'b> {
-        let (noise, labels) = given.split_at(LANES);
-        // Numbers that the rule does not need are left where they are, often far from the processor.
-        let noise = if self.equations.label_noise == 0.0 { &SILENCE } else { noise };
-        let labels = if self.labelled { labels } else { &[] };
-        Batch { labels, ..Batch::new(fields, LANES, self.scalars, noise) }
+    /// What the rule is shown of a strip: V(t) or W(t) as they stand in `fields`, and what is given, as far as the rule reads it.
+    /// Other numbers are left where they are, often far from the processor.
+    pub(super) fn batch<'b>(&'b self, fields: &'b mut [f64], given: &'b [f64]) -> Batch<'b> {
+        let Dimensions { trained: m, frozen: f, .. } = self.size;
+        let (frozen, rest) = given.split_at(f * LANES);
+        let (noise, rest) = rest.split_at(LANES);
+        let (labels, slopes) = rest.split_at(LANES);
+        if self.reads_frozen {
+            fields[m * LANES..].copy_from_slice(frozen);
+        }
+        let only_if = |known, numbers| if known { numbers } else { &[][..] };
+        Batch {
+            labels: only_if(self.known.labels, labels),
+            label_slopes: only_if(self.known.label_slopes, slopes),
+            ..Batch::new(
+                fields,
+                LANES,
+                self.scalars,
+                if self.equations.label_noise == 0.0 { &SILENCE } else { noise },
+            )
+        }
     }
 
     /// W(t) of a strip, or V(t) if given the kicks before; m strips.
     pub(super) fn fields(&self, columns: &[Strip], kicks: &[Strip], out: &mut [f64]) {
-        let f = self.size.frozen;
-        // Column f is the noise: W takes the columns before it and those after it.
-        let (latent, rest) = columns.split_at(f);
-        let ahead = Some(columns.len() * LANES);
-        for (i, out) in strips_mut(out).iter_mut().enumerate() {
-            let (first, others) = self.rows[i].split_at(f);
-            let first = if first.iter().all(|c| *c == 0.0) { &[] } else { first };
-            let list = |coefficients, strips, ahead| List { coefficients, strips, ahead };
-            let lists = [
-                list(first, latent, ahead),
-                list(others, &rest[1..], ahead),
-                // The kicks of the next samples are asked for when products with them are formed.
-                list(&self.memory[i], kicks, None),
-            ];
-            combine(&lists, out);
-        }
+        fields(self, columns, kicks, strips_mut(out));
     }
 
     /// Moves a strip to step t and adds its share of the kernels to the sums in the room.
     pub(super) fn sample(&self, past: Past, columns: &[Strip], weights: &Strip, room: &mut Room) {
         let Dimensions { trained: m, frozen: f, columns: wide, .. } = self.size;
-        let ahead = (past.kicks.len(), past.curvature.len());
         let (before, now) = past.kicks.split_at_mut(self.t * m * LANES);
-        self.fields(columns, strips(before), &mut past.fields[..m * LANES]);
-        // The next samples will write V there, and read their labels.
-        for (near, table) in [(0, &*past.fields), (1, &*past.given)] {
-            strips(table)[near].iter().for_each(|part| ask_for_next(part, table.len()));
-        }
-        let batch = self.batch(past.fields, past.given);
+        self.fields(columns, strips(before), &mut room.fields[..m * LANES]);
+        ask_for_next(&strips(past.given)[f + 1], past.given.len());
+        let batch = self.batch(&mut room.fields, past.given);
         let rule = &self.equations.rule;
         let kicks = &mut now[..m * LANES];
         if !self.scalars.is_empty() {
@@ -147,29 +154,7 @@ impl Step<'_> {
         }
         let curvature = &mut past.curvature[self.t * m * wide * LANES..][..m * wide * LANES];
         rule.curvature_batch(&batch, wide, kicks, curvature);
-        let frozen = strips(&past.fields[m * LANES..]);
-        let kicks = &strips(past.kicks)[..(self.t + 1) * m];
-        let curvature = &strips(past.curvature)[..(self.t + 1) * m * wide];
-        for i in 0..m {
-            let own = &kicks[self.t * m + i];
-            add_products(own, weights, kicks, ahead.0, &mut room.products[i * (self.t + 1) * m..]);
-            if self.size.stein {
-                add_products(own, weights, frozen, 0, &mut room.frozen[i * f..]);
-            }
-            backward(&mut Backward {
-                trained: m,
-                columns: wide,
-                row: i,
-                curvature,
-                ahead: ahead.1,
-                weights,
-                back: &self.back,
-                chain: room.chain.as_chunks_mut().0,
-                through: room.through.as_chunks_mut().0,
-                response: &mut room.response[i * (self.t + 1) * m..],
-                frozen: &mut room.frozen[i * f..],
-            });
-        }
+        add_shares(self, &past, weights, room);
     }
 
     /// The sums that the strips of a group have left in the room, which is empty again.
@@ -190,5 +175,51 @@ impl Step<'_> {
         }
         room.scalars.fill(0.0);
         sums
+    }
+}
+
+dispatch! {
+    /// [`Step::fields`].
+    fn fields(step: &Step, columns: &[Strip], kicks: &[Strip], out: &mut [Strip]) {
+        let f = step.size.frozen;
+        // Column f is the noise: W takes the columns before it and those after it.
+        let (latent, rest) = columns.split_at(f);
+        let ahead = Some(columns.len() * LANES);
+        for ((row, memory), out) in step.rows.iter().zip(&step.memory).zip(out) {
+            let (first, others) = row.split_at(f);
+            let first = if first.iter().all(|c| *c == 0.0) { &[] } else { first };
+            let list = |coefficients, strips, ahead| List { coefficients, strips, ahead };
+            // The kicks of the next samples are asked for when products with them are formed.
+            combine([list(first, latent, ahead), list(others, &rest[1..], ahead), list(memory, kicks, None)], out);
+        }
+    }
+}
+
+dispatch! {
+    /// Adds what a strip that has arrived at step t contributes to C_ℓ(t,s), R_ℓ(t,s) and R_ℓ(t,*).
+    fn add_shares(step: &Step, past: &Past, weights: &Strip, room: &mut Room) {
+        let Dimensions { trained: m, frozen: f, columns, stein } = step.size;
+        let times = step.t + 1;
+        let kicks = &strips(past.kicks)[..times * m];
+        for i in 0..m {
+            let own = &kicks[step.t * m + i];
+            add_products(own, weights, kicks, past.kicks.len(), &mut room.products[i * times * m..]);
+            if stein {
+                add_products(own, weights, &strips(past.given)[..f], 0, &mut room.frozen[i * f..]);
+            }
+            backward(&mut Backward {
+                trained: m,
+                columns,
+                row: i,
+                curvature: &strips(past.curvature)[..times * m * columns],
+                ahead: past.curvature.len(),
+                weights,
+                back: &step.back,
+                chain: strips_mut(&mut room.chain),
+                through: strips_mut(&mut room.through),
+                response: &mut room.response[i * times * m..],
+                frozen: &mut room.frozen[i * f..],
+            });
+        }
     }
 }
