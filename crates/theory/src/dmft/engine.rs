@@ -1,6 +1,5 @@
 //! The engine `dmft`: curves of observables in the limit, with the error of their sampling.
 
-use super::LANES;
 use super::kernels::Equations;
 use super::memory::Memory;
 use super::points::{Points, Sampling};
@@ -52,10 +51,10 @@ impl Engine for Dmft {
             return Err(EngineError::FullBatch { engine: NAME });
         }
         let Sampling { samples, spread, .. } = self.sampling;
-        if !samples.is_power_of_two() || !(LANES..=1 << 24).contains(&samples) {
+        if !samples.is_power_of_two() || !(Sampling::FEWEST..=1 << 24).contains(&samples) {
             return refuse(
                 &format!("{samples} samples"),
-                &format!("use a power of two from {LANES} to 2^24"),
+                &format!("use a power of two from {} to 2^24", Sampling::FEWEST),
             );
         }
         if self.scrambles == 0 {

@@ -21,7 +21,7 @@ pub use process::Process;
 
 /// Samples that are moved together: their sums fill eight vector registers, enough to hide the latency of an addition, and what
 /// they and the next ones remember of a few dozen steps fits into the nearest cache.
-pub const LANES: usize = 32;
+const LANES: usize = 32;
 
 /// Sizes that the loops need.
 #[derive(Debug, Clone, Copy)]

@@ -28,13 +28,18 @@ const ONES: Strip = [1.0; LANES];
 /// How to draw points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sampling {
-    /// N per scramble, a power of two, at least [`LANES`].
+    /// N per scramble, a power of two, at least [`FEWEST`](Self::FEWEST).
     pub samples: usize,
     /// Address of the random numbers.
     pub seed: u64,
     /// Standard deviation that the frozen fields are drawn with; each sample is weighted by the ratio of densities. Above 1
     /// the tails that decide spectral edges are seen more often.
     pub spread: f64,
+}
+
+impl Sampling {
+    /// Samples below which means are not worth having.
+    pub const FEWEST: usize = 128;
 }
 
 impl Default for Sampling {

@@ -171,7 +171,7 @@ impl Descent {
         }
         self.check_weights()?;
         // A small sample finds the place, the large ones start from there.
-        let samples = (self.sampling.samples / 4).max(128);
+        let samples = (self.sampling.samples / 4).max(Sampling::FEWEST);
         let coarse = Self { sampling: Sampling { samples, ..self.sampling }, ..self.clone() };
         let first = if simple { 0.9 * self.initial_threshold()? } else { 0.3 };
         let place = coarse.root(row, t, 0, first, 1.5)?;

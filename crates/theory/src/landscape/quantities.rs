@@ -5,6 +5,7 @@ use super::population::quantities::POPULATION;
 use super::{
     Descent, Ensemble, HessianSpectrum, LandscapeError, Run, Sampled, at_start, long_time, one_step,
 };
+use crate::dmft::Sampling;
 use didact_math::spectra::Outlier;
 use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
 use didact_model::trajectory::Mean;
@@ -170,8 +171,11 @@ fn descent(arguments: &Arguments) -> Result<(Descent, Arc<dyn LocalRule>), Quant
 fn sampled_descent(arguments: &Arguments) -> Result<(Descent, Arc<dyn LocalRule>), QuantityError> {
     let (mut descent, rule) = descent(arguments)?;
     let samples = arguments.count("samples");
-    if !samples.is_power_of_two() || samples < 128 {
-        return Err(refused(format!("input `samples` is {samples}; expected a power of two, at least 128")));
+    let fewest = Sampling::FEWEST;
+    if !samples.is_power_of_two() || samples < fewest {
+        return Err(refused(format!(
+            "input `samples` is {samples}; expected a power of two, at least {fewest}"
+        )));
     }
     descent.sampling.samples = samples;
     descent.sampling.seed = whole(arguments, "seed")? as u64;
