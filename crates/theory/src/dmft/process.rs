@@ -2,7 +2,7 @@
 
 use super::factor::Factor;
 use super::kernels::{Equations, Kernels};
-use super::lanes::{strips, strips_mut};
+use super::lanes::strips_mut;
 use super::memory::Memory;
 use super::points::Points;
 use super::step::{Known, Room, Step, Sums};
@@ -70,10 +70,12 @@ impl<'a> Process<'a> {
                 }
                 let (noise, rest) = rest.split_at_mut(LANES);
                 let (labels, slopes) = rest.split_at_mut(LANES);
-                noise
-                    .iter_mut()
-                    .zip(&columns[shape.frozen])
-                    .for_each(|(e, z)| *e = equations.label_noise * z);
+                if equations.label_noise == 0.0 {
+                    noise.fill(0.0);
+                } else {
+                    let drawn = &columns[shape.frozen];
+                    noise.iter_mut().zip(drawn).for_each(|(e, z)| *e = equations.label_noise * z);
+                }
                 with_room(shape.rows() * LANES, |fields| {
                     // Labels do not read the trained fields, which have a place all the same.
                     fields[shape.trained * LANES..].copy_from_slice(frozen);
@@ -232,12 +234,14 @@ impl<'a> Process<'a> {
                 let mut fields = vec![0.0; (m + self.size.frozen) * LANES];
                 for (at, (given, kicks)) in group.enumerate() {
                     let (columns, weights) = self.points.strip(first + at);
-                    let before = &strips(kicks)[..step.t * m];
-                    for (kicks, sum) in [(&[][..], &mut test), (before, &mut train)] {
-                        step.fields(columns, kicks, &mut fields[..m * LANES]);
-                        self.equations.rule.loss_batch(&step.batch(&mut fields, given), &mut losses);
-                        *sum += dot(&losses, weights);
-                    }
+                    let mut mean = |fields: &mut [f64]| {
+                        self.equations.rule.loss_batch(&step.batch(fields, given), &mut losses);
+                        dot(&losses, weights)
+                    };
+                    step.gaussian(columns, &mut fields[..m * LANES]);
+                    test += mean(&mut fields);
+                    step.remember(kicks, &mut fields[..m * LANES]);
+                    train += mean(&mut fields);
                 }
                 (train, test)
             })
@@ -255,7 +259,8 @@ impl<'a> Process<'a> {
         let (mut fields, mut sample) = (vec![0.0; (m + f) * LANES], vec![0.0; m + f]);
         for (index, (given, kicks)) in self.memory.strips().enumerate() {
             let (columns, weights) = self.points.strip(index);
-            step.fields(columns, &strips(kicks)[..step.t * m], &mut fields[..m * LANES]);
+            step.gaussian(columns, &mut fields[..m * LANES]);
+            step.remember(kicks, &mut fields[..m * LANES]);
             let batch = step.batch(&mut fields, given);
             for lane in 0..LANES {
                 visit(&batch.sample(lane, &mut sample), weights[lane] / n);

@@ -134,16 +134,21 @@ impl Step<'_> {
         }
     }
 
-    /// W(t) of a strip, or V(t) if given the kicks before; m strips.
-    pub(super) fn fields(&self, columns: &[Strip], kicks: &[Strip], out: &mut [f64]) {
-        fields(self, columns, kicks, strips_mut(out));
+    /// W(t) of a strip; m strips.
+    pub(super) fn gaussian(&self, columns: &[Strip], out: &mut [f64]) {
+        fields(self, columns, &[], strips_mut(out));
+    }
+
+    /// V(t) of a strip from its W(t), in place, and from all of its kicks; m strips.
+    pub(super) fn remember(&self, kicks: &[f64], out: &mut [f64]) {
+        remember(self, kicks, strips_mut(out));
     }
 
     /// Moves a strip to step t and adds its share of the kernels to the sums in the room.
     pub(super) fn sample(&self, past: Past, columns: &[Strip], weights: &Strip, room: &mut Room) {
         let Dimensions { trained: m, frozen: f, columns: wide, .. } = self.size;
         let (before, now) = past.kicks.split_at_mut(self.t * m * LANES);
-        self.fields(columns, strips(before), &mut room.fields[..m * LANES]);
+        fields(self, columns, strips(before), &mut strips_mut(&mut room.fields)[..m]);
         ask_for_next(&strips(past.given)[f + 1], past.given.len());
         let batch = self.batch(&mut room.fields, past.given);
         let rule = &self.equations.rule;
@@ -161,10 +166,13 @@ impl Step<'_> {
     pub(super) fn collect(&self, room: &mut Room) -> Sums {
         let Dimensions { trained: m, frozen: f, .. } = self.size;
         let mut sums = Sums::new(&self.size, self.t, self.scalars.len());
-        for (at, (products, response)) in room.products.iter().zip(&room.response).enumerate() {
-            let (i, s, k) = (at / (m * (self.t + 1)), at / m % (self.t + 1), at % m);
-            sums.kicks[(s * m + i) * m + k] = fold(products);
-            sums.response[(s * m + i) * m + k] = fold(response);
+        let times = self.t + 1;
+        for (i, s) in (0..m).flat_map(|i| (0..times).map(move |s| (i, s))) {
+            let (from, to) = ((i * times + s) * m, (s * m + i) * m);
+            for k in 0..m {
+                sums.kicks[to + k] = fold(&room.products[from + k]);
+                sums.response[to + k] = fold(&room.response[from + k]);
+            }
         }
         for (sum, lanes) in sums.frozen[..m * f].iter_mut().zip(&room.frozen) {
             *sum = fold(lanes);
@@ -179,7 +187,7 @@ impl Step<'_> {
 }
 
 dispatch! {
-    /// [`Step::fields`].
+    /// W(t) of a strip, or V(t) if given the kicks before.
     fn fields(step: &Step, columns: &[Strip], kicks: &[Strip], out: &mut [Strip]) {
         let f = step.size.frozen;
         // Column f is the noise: W takes the columns before it and those after it.
@@ -191,6 +199,18 @@ dispatch! {
             let list = |coefficients, strips, ahead| List { coefficients, strips, ahead };
             // The kicks of the next samples are asked for when products with them are formed.
             combine([list(first, latent, ahead), list(others, &rest[1..], ahead), list(memory, kicks, None)], out);
+        }
+    }
+}
+
+dispatch! {
+    /// [`Step::remember`].
+    fn remember(step: &Step, kicks: &[f64], out: &mut [Strip]) {
+        let ahead = Some(kicks.len());
+        for (memory, out) in step.memory.iter().zip(out) {
+            let gaussian = [*out];
+            let list = |coefficients, strips, ahead| List { coefficients, strips, ahead };
+            combine([list(&[1.0], &gaussian, None), list(memory, strips(kicks), ahead)], out);
         }
     }
 }

@@ -108,10 +108,10 @@ impl TwoLayerRule {
     fn single(&self, batch: &Batch, kicks: &mut [f64], own: &mut [f64]) {
         const BLOCK: usize = 32;
         let (mut shifted, mut value) = ([0.0; BLOCK], [0.0; BLOCK]);
-        let blocks = batch.fields[..batch.size].chunks(BLOCK).zip(batch.labels.chunks(BLOCK));
-        for ((fields, labels), (kicks, own)) in blocks.zip(kicks.chunks_mut(BLOCK).zip(own.chunks_mut(BLOCK)))
-        {
-            let mut fields = fields;
+        for from in (0..batch.size).step_by(BLOCK) {
+            let range = from..(from + BLOCK).min(batch.size);
+            let (mut fields, labels) = (&batch.fields[range.clone()], &batch.labels[range.clone()]);
+            let (kicks, own) = (&mut kicks[range.clone()], &mut own[range]);
             if self.biases[0] != 0.0 {
                 shifted.iter_mut().zip(fields).for_each(|(s, h)| *s = h + self.biases[0]);
                 fields = &shifted[..fields.len()];
