@@ -7,7 +7,7 @@ use rayon::prelude::*;
 /// Strips whose sums are added up before they meet the others: the order of additions does not depend on threads.
 const GROUP: usize = 1024 / LANES;
 
-/// What the samples remember, strip after strip of [`LANES`] samples.
+/// What the samples remember, strip after strip of samples.
 ///
 /// A process may take over the memory of another one: tens of megabytes need not be asked of the system again.
 #[derive(Debug, Default)]
