@@ -134,6 +134,7 @@ pub fn problem(description: &Description, source: &Source) -> Result<Problem, Di
         .map_err(|e| Diagnostic::new(e).at_key(source, "data.spectrum"))?;
     let training = section(description.training.as_ref(), "training", source)?;
     let start = start(description, model, rule.shape(), &spectrum, source)?;
+    let standard_noise = f64::from(u8::from(rule.names_noise()));
     let problem = Problem {
         rule,
         spectrum,
@@ -143,7 +144,7 @@ pub fn problem(description: &Description, source: &Source) -> Result<Problem, Di
             scaling: training.scaling,
             scalar_ratio: training.scalar_ratio,
             batch: training.batch,
-            label_noise: training.label_noise,
+            label_noise: training.label_noise.unwrap_or(standard_noise),
             constraint: training.constraint,
             samples: samples(&description.data, source)?,
         },
@@ -356,4 +357,40 @@ pub fn record(description: &Description, problem: &Problem, source: &Source) -> 
     record.watch_every = spec.watch_every;
     record.validate().map_err(|e| Diagnostic::new(e).at_key(source, "record.times"))?;
     Ok(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Told that there is none, the user is asked whether that was meant.
+    #[test]
+    fn links_that_name_their_noise_have_it_unless_told() {
+        let noise = |link: &str, told: &str| {
+            let text = format!(
+                r#"
+                title = "Named noise"
+
+                [model]
+                family = "multi-index"
+                activation = "tanh"
+                link = "{link}"
+
+                [training]
+                learning-rate = 0.1
+                {told}
+
+                [record]
+                times = [0, 1]
+                observe = ["loss"]
+                "#
+            );
+            let source = Source { name: "test.toml".into(), text };
+            let problem = problem(&source.description().unwrap(), &source).unwrap();
+            (problem.training.label_noise, problem.rule.warning(&problem).is_some())
+        };
+        assert_eq!(noise("z*(1 + 0.2e)", ""), (1.0, false));
+        assert_eq!(noise("z*(1 + 0.2e)", "label-noise = 0"), (0.0, true));
+        assert_eq!(noise("z^2", ""), (0.0, false));
+    }
 }

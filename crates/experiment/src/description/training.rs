@@ -20,9 +20,9 @@ pub struct TrainingSpec {
     /// Samples per step.
     #[serde(default = "one")]
     pub batch: usize,
-    /// Standard deviation of the noise on labels.
-    #[serde(default)]
-    pub label_noise: f64,
+    /// Standard deviation of the noise on labels; unless given, 1 where the model names its noise, else 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label_noise: Option<f64>,
     /// Learning rate of trained scalars, in units of that of the rows.
     #[serde(default = "unit")]
     pub scalar_ratio: f64,
