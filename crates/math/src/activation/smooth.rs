@@ -2,7 +2,7 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI, FRAC_2_SQRT_PI};
 
-use super::{Activation, Form, lists};
+use super::{Activation, Form, jets_by_lists, lists};
 use crate::dispatch;
 use crate::expression::sigmoid;
 use crate::gauss::normal::{cdf, density};
@@ -74,10 +74,8 @@ impl Activation for Erf {
     }
     /// σ″ = −2 scale² z σ′.
     fn jets(&self, z: &[f64], value: &mut [f64], slope: &mut [f64], curvature: &mut [f64]) {
-        value.copy_from_slice(z);
-        self.values_and_slopes(value, slope);
         let factor = -2.0 * self.scale * self.scale;
-        curvature.iter_mut().zip(z).zip(slope).for_each(|((c, z), s)| *c = factor * z * *s);
+        jets_by_lists(self, z, [value, slope, curvature], |z, _, slope| factor * z * slope);
     }
     fn form(&self) -> Form {
         Form::Erf { scale: self.scale }
@@ -130,9 +128,7 @@ impl Activation for Sigmoid {
     }
     /// σ″ = σ′ (1 − 2σ).
     fn jets(&self, z: &[f64], value: &mut [f64], slope: &mut [f64], curvature: &mut [f64]) {
-        value.copy_from_slice(z);
-        self.values_and_slopes(value, slope);
-        curvature.iter_mut().zip(value).zip(slope).for_each(|((c, v), s)| *c = *s * (1.0 - 2.0 * *v));
+        jets_by_lists(self, z, [value, slope, curvature], |_, value, slope| slope * (1.0 - 2.0 * value));
     }
     fn value_and_slope(&self, z: f64) -> (f64, f64) {
         let up = sigmoid(z);
@@ -172,9 +168,7 @@ impl Activation for Tanh {
     }
     /// σ″ = −2 σ σ′.
     fn jets(&self, z: &[f64], value: &mut [f64], slope: &mut [f64], curvature: &mut [f64]) {
-        value.copy_from_slice(z);
-        self.values_and_slopes(value, slope);
-        curvature.iter_mut().zip(value).zip(slope).for_each(|((c, v), s)| *c = -2.0 * *v * *s);
+        jets_by_lists(self, z, [value, slope, curvature], |_, value, slope| -2.0 * value * slope);
     }
     fn value_and_slope(&self, z: f64) -> (f64, f64) {
         let (value, slope, _) = self.jet(z);
