@@ -134,7 +134,7 @@ pub fn problem(description: &Description, source: &Source) -> Result<Problem, Di
         .map_err(|e| Diagnostic::new(e).at_key(source, "data.spectrum"))?;
     let training = section(description.training.as_ref(), "training", source)?;
     let start = start(description, model, rule.shape(), &spectrum, source)?;
-    let standard_noise = f64::from(u8::from(rule.names_noise()));
+    let label_noise = training.label_noise.unwrap_or(rule.standard_noise());
     let problem = Problem {
         rule,
         spectrum,
@@ -144,7 +144,7 @@ pub fn problem(description: &Description, source: &Source) -> Result<Problem, Di
             scaling: training.scaling,
             scalar_ratio: training.scalar_ratio,
             batch: training.batch,
-            label_noise: training.label_noise.unwrap_or(standard_noise),
+            label_noise,
             constraint: training.constraint,
             samples: samples(&description.data, source)?,
         },

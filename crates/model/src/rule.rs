@@ -280,10 +280,10 @@ pub trait LocalRule: Send + Sync + Debug {
         averages::curvature_by_quadrature(self, factor, scalars, out);
     }
 
-    /// Whether the formula of the label names its noise, rather than having it added: then a standard normal is meant where
-    /// nothing else is said.
-    fn names_noise(&self) -> bool {
-        false
+    /// Standard deviation of the label noise where nothing is said of it: 1 if the formula of the label names its noise, rather than
+    /// having it added.
+    fn standard_noise(&self) -> f64 {
+        0.0
     }
 
     /// What a user should know before waiting for this run, such as a learning rate at which divergence is expected. The

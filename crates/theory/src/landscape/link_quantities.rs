@@ -53,7 +53,7 @@ pub(super) static RECOVERY: &[Quantity] = &[
 fn link(arguments: &Arguments) -> Result<(Link, f64), QuantityError> {
     let link = Link::parse(arguments.text("link"), arguments.count("directions"))
         .map_err(|error| refused(format!("input `link`: {error}")))?;
-    let noise = label_noise(arguments, link.names_noise())?;
+    let noise = label_noise(arguments, link.standard_noise())?;
     Ok((link, noise))
 }
 

@@ -147,10 +147,10 @@ fn rule(arguments: &Arguments) -> Result<Arc<dyn LocalRule>, QuantityError> {
     model.rule().map_err(|error| refused(format!("input `model`: {error}")))
 }
 
-/// The standard deviation of the label noise: a link that names its noise means a standard normal unless told otherwise.
-pub(super) fn label_noise(arguments: &Arguments, named: bool) -> Result<f64, QuantityError> {
+/// The standard deviation of the label noise, the standard one unless told otherwise.
+pub(super) fn label_noise(arguments: &Arguments, standard: f64) -> Result<f64, QuantityError> {
     if !arguments.given("label-noise") {
-        return Ok(f64::from(u8::from(named)));
+        return Ok(standard);
     }
     let noise = arguments.number("label-noise");
     if noise < 0.0 {
@@ -162,7 +162,7 @@ pub(super) fn label_noise(arguments: &Arguments, named: bool) -> Result<f64, Qua
 /// What a description of descent says, and its rule.
 fn descent(arguments: &Arguments) -> Result<(Descent, Arc<dyn LocalRule>), QuantityError> {
     let rule = rule(arguments)?;
-    let noise = label_noise(arguments, rule.names_noise())?;
+    let noise = label_noise(arguments, rule.standard_noise())?;
     let (eta, length) = (arguments.number("eta"), arguments.number("start-length"));
     Ok((Descent::new(rule.clone(), eta, length, noise).map_err(refused)?, rule))
 }

@@ -36,6 +36,11 @@ impl Link {
         self.noisy
     }
 
+    /// Standard deviation of the noise unless told: a formula that names it means a standard normal.
+    pub fn standard_noise(&self) -> f64 {
+        if self.noisy { 1.0 } else { 0.0 }
+    }
+
     /// True when the label can jump.
     pub fn has_jumps(&self) -> bool {
         self.formula.has_jumps()

@@ -125,20 +125,18 @@ impl TwoLayerRule {
     /// ∂φ_i/∂z_n of a batch, the columns behind those of the trained fields.
     fn frozen_curvature(&self, batch: &Batch, units: &BatchUnits, columns: usize, curvature: &mut [f64]) {
         let (m, n) = (self.trained(), batch.size);
-        if batch.label_slopes.is_empty() {
-            let mut slopes = vec![0.0; self.link.directions() * n];
-            self.label_slopes(batch, &mut slopes);
-            return self.frozen_curvature(
-                &Batch { label_slopes: &slopes, ..*batch },
-                units,
-                columns,
-                curvature,
-            );
-        }
+        let mut fresh = Vec::new();
+        let label_slopes = if batch.label_slopes.is_empty() {
+            fresh.resize(self.link.directions() * n, 0.0);
+            self.label_slopes(batch, &mut fresh);
+            &fresh
+        } else {
+            batch.label_slopes
+        };
         for (i, &a) in self.weights.iter().enumerate() {
             let slope = &units.slopes[i * n..][..n];
             let behind = curvature[(i * columns + m) * n..(i + 1) * columns * n].chunks_exact_mut(n);
-            for (out, label_slope) in behind.zip(batch.label_slopes.chunks_exact(n)) {
+            for (out, label_slope) in behind.zip(label_slopes.chunks_exact(n)) {
                 lanes::frozen(a, self.loss, units.second, slope, label_slope, out);
             }
         }
@@ -232,12 +230,12 @@ impl LocalRule for TwoLayerRule {
         });
     }
 
-    fn names_noise(&self) -> bool {
-        self.link.names_noise()
+    fn standard_noise(&self) -> f64 {
+        self.link.standard_noise()
     }
 
     fn warning(&self, problem: &Problem) -> Option<String> {
-        (self.names_noise() && problem.training.label_noise == 0.0).then(|| {
+        (self.link.names_noise() && problem.training.label_noise == 0.0).then(|| {
             "the link names the noise e, but training.label-noise is 0, so that e is 0; 1 makes it a standard normal".into()
         })
     }
