@@ -54,6 +54,12 @@ pub(super) struct List<'a> {
     pub(super) ahead: Option<usize>,
 }
 
+impl<'a> List<'a> {
+    pub(super) fn new(coefficients: &'a [f64], strips: &'a [Strip], ahead: Option<usize>) -> Self {
+        Self { coefficients, strips, ahead }
+    }
+}
+
 /// out = Σ_k coefficients[k] strips[k] over several lists of both.
 #[inline(always)]
 pub(super) fn combine<const N: usize>(lists: [List; N], out: &mut Strip) {

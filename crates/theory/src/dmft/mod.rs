@@ -20,7 +20,7 @@ pub use points::{Points, Sampling};
 pub use process::Process;
 
 /// Samples that are moved together: their sums fill eight vector registers, enough to hide the latency of an addition, and what
-/// they and the next ones remember of a few dozen steps fits into the nearest cache.
+/// they and the next ones remember of some twenty steps fits into the nearest cache.
 const LANES: usize = 32;
 
 /// Sizes that the loops need.

@@ -196,9 +196,8 @@ dispatch! {
         for ((row, memory), out) in step.rows.iter().zip(&step.memory).zip(out) {
             let (first, others) = row.split_at(f);
             let first = if first.iter().all(|c| *c == 0.0) { &[] } else { first };
-            let list = |coefficients, strips, ahead| List { coefficients, strips, ahead };
             // The kicks of the next samples are asked for when products with them are formed.
-            combine([list(first, latent, ahead), list(others, &rest[1..], ahead), list(memory, kicks, None)], out);
+            combine([List::new(first, latent, ahead), List::new(others, &rest[1..], ahead), List::new(memory, kicks, None)], out);
         }
     }
 }
@@ -209,8 +208,7 @@ dispatch! {
         let ahead = Some(kicks.len());
         for (memory, out) in step.memory.iter().zip(out) {
             let gaussian = [*out];
-            let list = |coefficients, strips, ahead| List { coefficients, strips, ahead };
-            combine([list(&[1.0], &gaussian, None), list(memory, strips(kicks), ahead)], out);
+            combine([List::new(&[1.0], &gaussian, None), List::new(memory, strips(kicks), ahead)], out);
         }
     }
 }
