@@ -10,7 +10,7 @@ use didact_model::output_loss::OutputLoss;
 use didact_model::start::Given;
 use didact_model::{Clock, Overlaps, Problem, Samples, Spectrum, Training};
 use didact_simulate::full_batch::{Precision, Trainer};
-use didact_theory::dmft::{Equations, Memory, Points, Process};
+use didact_theory::dmft::{Equations, Points, Process};
 use rayon::prelude::*;
 use serde_json::json;
 use std::sync::Arc;
@@ -148,18 +148,15 @@ pub(crate) fn mean_field(threads: usize) {
     let mut table = points(N, T + 2);
     // No label noise, but its column has a place.
     table.insert(1, vec![0.0; N]);
-    let points = Points::given(&table);
-    // First touch of buffers is not timed.
-    let mut memory = Memory::default();
+    let mut points = Points::given(&table, 1, 1);
     let (times, found) = best_of_3(|| {
         pool.install(|| {
-            let mut process = Process::reusing(std::mem::take(&mut memory), &equations, &points);
-            for _ in 0..=T {
+            let mut process = Process::new(&equations, &mut points);
+            for _ in 0..T {
                 assert!(process.advance(), "no divergence");
             }
-            let (train, test) = process.losses();
-            let k = std::mem::take(&mut process.kernels);
-            memory = process.into_memory();
+            assert!(process.advance_and_measure(), "no divergence");
+            let ((train, test), k) = (process.losses(), &process.kernels);
             let at = |m: &Mat| m[(0, 0)];
             [
                 train,

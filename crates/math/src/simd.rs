@@ -94,15 +94,23 @@ fn detect() -> Path {
 macro_rules! dispatch {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $out:ty)? $body:block) => {
         $(#[$meta])*
+        #[inline]
         $vis fn $name($($arg: $type),*) $(-> $out)? {
             #[inline(always)]
-            fn portable($($arg: $type),*) $(-> $out)? $body
+            fn body($($arg: $type),*) $(-> $out)? $body
+
+            // Out of line, so that callers are not compiled around a loop that they hardly ever take.
+            #[inline(never)]
+            fn portable($($arg: $type),*) $(-> $out)? {
+                body($($arg),*)
+            }
 
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx2,fma")]
+                #[inline(never)]
                 fn wide($($arg: $type),*) $(-> $out)? {
-                    portable($($arg),*)
+                    body($($arg),*)
                 }
                 if $crate::simd::path() == $crate::simd::Path::Avx2 {
                     // SAFETY: this path is chosen only after the processor was seen to have AVX2 and FMA.
@@ -129,7 +137,6 @@ pub fn prefetch(address: *const f64) {
 
 dispatch! {
     /// y ← y + factor x, as far as both go.
-    #[inline]
     pub fn add_scaled(y: &mut [f64], factor: f64, x: &[f64]) {
         for (y, x) in y.iter_mut().zip(x) {
             *y = factor.mul_add(*x, *y);

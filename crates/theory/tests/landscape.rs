@@ -104,8 +104,9 @@ fn two_directions_agree_with_the_effective_process_after_one_step() {
         descent.sampling = Sampling { samples: 1 << 15, ..descent.sampling };
         assert_eq!(descent.split().easy.len(), easy);
         let exact = one_step(rule.as_ref(), 1.0, 0.0, delta, eta).unwrap();
-        let (equations, points) = (descent.equations(delta), Points::sobol(&descent.sampling, 0, 2, 1, 3));
-        let mut process = Process::new(&equations, &points);
+        let (equations, mut points) =
+            (descent.equations(delta), Points::sobol(&descent.sampling, 0, 2, 1, 3));
+        let mut process = Process::new(&equations, &mut points);
         for _ in 0..=2 {
             assert!(process.advance());
         }

@@ -41,7 +41,6 @@ macro_rules! horner {
         sum
     }};
 }
-pub(crate) use horner;
 
 /// eˣ, within 1 ulp; 0 and ∞ where it under- and overflows, subnormals included.
 #[inline(always)]

@@ -1,7 +1,6 @@
 //! The engine `dmft`: curves of observables in the limit, with the error of their sampling.
 
 use super::kernels::Equations;
-use super::memory::Memory;
 use super::points::{Points, Sampling};
 use super::process::Process;
 use crate::landscape::split;
@@ -104,9 +103,9 @@ impl Engine for Dmft {
         record.validate()?;
         self.admits(problem, record)?;
         let (equations, note) = equations(problem)?;
-        let (mut replicas, mut memory) = (Vec::new(), Memory::default());
+        let mut replicas = Vec::new();
         for scramble in 0..self.scrambles {
-            replicas.push(self.march(problem, &equations, record, scramble, &mut memory, monitor)?);
+            replicas.push(self.march(problem, &equations, record, scramble, monitor)?);
         }
         let notes = vec![
             format!(
@@ -202,15 +201,14 @@ impl Dmft {
         equations: &Equations,
         record: &Record,
         scramble: u32,
-        memory: &mut Memory,
         monitor: &dyn Monitor,
     ) -> Result<Replica, EngineError> {
         let shape = equations.shape();
         let (per_clock, end) = (steps_per_clock(problem), last_step(problem, record));
         let saves: Vec<usize> = record.times.iter().map(|t| (t * per_clock).round() as usize).collect();
         let sampling = Sampling { seed: record.seed, ..self.sampling };
-        let points = Points::sobol(&sampling, scramble, shape.frozen, shape.trained, end + 1);
-        let mut process = Process::reusing(std::mem::take(memory), equations, &points);
+        let mut points = Points::sobol(&sampling, scramble, shape.frozen, shape.trained, end + 1);
+        let mut process = Process::new(equations, &mut points);
         let mut rows: Vec<Vec<f64>> = Vec::new();
         let mut before: Vec<f64> = Vec::new();
         let mut passed = vec![None; record.events.len()];
@@ -221,7 +219,9 @@ impl Dmft {
                 return Err(EngineError::Interrupted);
             }
             let time = step as f64 / per_clock;
-            if !process.advance() {
+            let saving = saves[rows.len()..].contains(&step);
+            let measuring = saving || record.events.iter().any(|e| e.observable.needs_training_set());
+            if !(if measuring { process.advance_and_measure() } else { process.advance() }) {
                 outcome = Outcome::Diverged { at: time };
                 break;
             }
@@ -231,8 +231,7 @@ impl Dmft {
                 process.scalars.clone(),
             );
             let mut snapshot = Snapshot::new(&overlaps, problem);
-            let saving = saves[rows.len()..].contains(&step);
-            if saving || record.events.iter().any(|e| e.observable.needs_training_set()) {
+            if measuring {
                 let (train, test) = process.losses();
                 snapshot = snapshot.with_train_loss(train).with_test_loss(test);
             }
@@ -261,7 +260,6 @@ impl Dmft {
                 break;
             }
         }
-        *memory = process.into_memory();
         let (last, last_time) = last.unwrap_or_else(|| {
             let start = vec![equations.start.clone()];
             (Overlaps::from_engine(shape, start, equations.scalars.clone()), 0.0)

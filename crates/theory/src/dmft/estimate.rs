@@ -1,6 +1,6 @@
 //! Numbers of the effective process with their sampling errors, from independent scrambles.
 
-use super::{Equations, Memory, Points, Process, Sampling};
+use super::{Equations, Points, Process, Sampling};
 use didact_model::averages::Estimate;
 use didact_model::trajectory::Mean;
 
@@ -23,18 +23,17 @@ pub fn estimate(
     steps: usize,
     read: impl Fn(&Process) -> Vec<f64>,
 ) -> Result<Vec<Estimate>, Diverged> {
-    let (mut found, mut memory) = (Vec::<Vec<f64>>::new(), Memory::default());
+    let mut found = Vec::<Vec<f64>>::new();
     for scramble in 0..scrambles {
         let shape = equations.shape();
-        let points = Points::sobol(sampling, scramble, shape.frozen, shape.trained, steps + 1);
-        let mut process = Process::reusing(memory, equations, &points);
+        let mut points = Points::sobol(sampling, scramble, shape.frozen, shape.trained, steps + 1);
+        let mut process = Process::new(equations, &mut points);
         for step in 0..=steps {
             if !process.advance() {
                 return Err(Diverged { step });
             }
         }
         found.push(read(&process));
-        memory = process.into_memory();
     }
     let entries = found.first().map_or(0, Vec::len);
     let mean = |entry: usize| Mean::of(found.iter().map(|f| f[entry]));

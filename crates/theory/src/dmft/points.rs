@@ -2,8 +2,8 @@
 
 use super::LANES;
 use super::lanes::{Strip, strips};
+use super::memory::{Layout, Strips};
 use didact_math::gauss::normal::quantile;
-use didact_math::memory::Table;
 use didact_math::random::sobol_column;
 use rayon::prelude::*;
 
@@ -11,12 +11,11 @@ use rayon::prelude::*;
 ///
 /// Whitening takes the empirical mean off every column and makes it uncorrelated with those before it and of variance 1, so
 /// that linear models are exact at any N. Columns only see those before them: a longer horizon changes no earlier number.
+///
+/// The samples of a process live in the same memory, next to what drives them: points serve one process after the other.
 #[derive(Debug, Clone)]
 pub struct Points {
-    samples: usize,
-    columns: usize,
-    /// Strips of LANES samples: `data[(strip * columns + column) * LANES + lane]`.
-    data: Table,
+    pub(super) strips: Strips,
     /// Importance weight per sample, of mean 1.
     weights: Vec<f64>,
     /// Whether every weight is 1.
@@ -76,35 +75,25 @@ impl Points {
             weights.iter_mut().for_each(|w| *w /= mean);
         }
         whiten(&mut table, &weights);
-        Self::pack(&table, weights)
+        Self::new(&table, weights, frozen, trained)
     }
 
     /// Given columns in the same order (frozen fields, noise, innovations), all of weight 1 and used as they are.
-    pub fn given(table: &[Vec<f64>]) -> Self {
-        Self::pack(table, vec![1.0; table[0].len()])
+    pub fn given(table: &[Vec<f64>], frozen: usize, trained: usize) -> Self {
+        Self::new(table, vec![1.0; table[0].len()], frozen, trained)
     }
 
-    fn pack(table: &[Vec<f64>], weights: Vec<f64>) -> Self {
-        let (samples, columns) = (weights.len(), table.len());
-        assert!(samples.is_multiple_of(LANES), "samples come in strips of {LANES}");
-        let mut data = Table::zeros(samples * columns);
-        for (strip, out) in data.chunks_exact_mut(columns * LANES).enumerate() {
-            for (out, column) in out.chunks_exact_mut(LANES).zip(table) {
-                out.copy_from_slice(&column[strip * LANES..(strip + 1) * LANES]);
-            }
-        }
+    fn new(table: &[Vec<f64>], weights: Vec<f64>, frozen: usize, trained: usize) -> Self {
+        assert!(weights.len().is_multiple_of(LANES), "samples come in strips of {LANES}");
+        let steps = (table.len() - frozen - 1) / trained;
+        let layout = Layout { trained, frozen, columns: trained, steps };
         let uniform = weights.iter().all(|w| *w == 1.0);
-        Self { samples, columns, data, weights, uniform }
+        Self { strips: Strips::new(layout, table), weights, uniform }
     }
 
     /// N.
     pub fn samples(&self) -> usize {
-        self.samples
-    }
-
-    /// Columns per sample.
-    pub fn columns(&self) -> usize {
-        self.columns
+        self.weights.len()
     }
 
     /// Importance weights, of mean 1.
@@ -112,11 +101,11 @@ impl Points {
         &self.weights
     }
 
-    /// The columns of a strip of samples, and their weights.
-    pub(super) fn strip(&self, index: usize) -> (&[Strip], &Strip) {
+    /// The weights of a strip of samples.
+    #[inline]
+    pub(super) fn weights_of(&self, strip: usize) -> &Strip {
         // Weights that are all the same need not come from far.
-        let weights = if self.uniform { &ONES } else { &strips(&self.weights)[index] };
-        (&strips(&self.data)[index * self.columns..][..self.columns], weights)
+        if self.uniform { &ONES } else { &strips(&self.weights)[strip] }
     }
 }
 
@@ -154,8 +143,16 @@ mod tests {
     use super::*;
 
     fn columns(points: &Points) -> Vec<Vec<f64>> {
-        let at = |c: usize, i: usize| points.data[((i / LANES) * points.columns + c) * LANES + i % LANES];
-        (0..points.columns).map(|c| (0..points.samples).map(|i| at(c, i)).collect()).collect()
+        let layout = points.strips.layout;
+        let mut columns = vec![Vec::new(); layout.frozen + 1 + layout.steps * layout.trained];
+        for (head, blocks) in points.strips.iter() {
+            let strip = layout.view(head, blocks);
+            let innovations = (0..layout.steps).flat_map(|t| strip.innovations.at(t));
+            for (column, numbers) in columns.iter_mut().zip(strip.drawn.iter().chain(innovations)) {
+                column.extend(numbers);
+            }
+        }
+        columns
     }
 
     #[test]
@@ -177,12 +174,22 @@ mod tests {
     }
 
     #[test]
+    fn room_for_more_derivatives_leaves_the_points_as_they_are() {
+        let mut points = Points::sobol(&Sampling { samples: 128, ..Sampling::default() }, 0, 2, 3, 4);
+        let before = columns(&points);
+        for wide in [5, 3] {
+            points.strips.fit(wide);
+            assert_eq!(columns(&points), before);
+        }
+    }
+
+    #[test]
     fn importance_weights_keep_the_law_and_see_the_tails() {
         let plain = Points::sobol(&Sampling { samples: 65_536, seed: 1, spread: 1.0 }, 0, 1, 1, 1);
         let wide = Points::sobol(&Sampling { samples: 65_536, seed: 1, spread: 1.6 }, 0, 1, 1, 1);
         let fourth = |p: &Points| {
             let v = &columns(p)[0];
-            v.iter().zip(&p.weights).map(|(v, w)| w * v.powi(4)).sum::<f64>() / p.samples as f64
+            v.iter().zip(&p.weights).map(|(v, w)| w * v.powi(4)).sum::<f64>() / p.samples() as f64
         };
         assert!((fourth(&plain) - 3.0).abs() < 0.01 && (fourth(&wide) - 3.0).abs() < 0.01);
         let beyond = |p: &Points| columns(p)[0].iter().filter(|v| v.abs() > 4.0).count();

@@ -1,18 +1,17 @@
 //! The data side: the preactivations of one training sample, sampled; kernels and responses are means over samples.
 
+use super::LANES;
 use super::factor::Factor;
 use super::kernels::{Equations, Kernels};
-use super::lanes::strips_mut;
-use super::memory::Memory;
+use super::lanes::Strip;
+use super::memory::{Layout, Order};
 use super::points::Points;
-use super::step::{Known, Room, Step, Sums};
-use super::{Dimensions, LANES};
-use didact_math::linalg::{Mat, cholesky_psd, dot, solve};
+use super::step::{Known, Room, Step, noise_of};
+use didact_math::linalg::{Mat, cholesky_psd, solve};
 use didact_math::memory::with_room;
 use didact_math::simd::add_scaled;
 use didact_model::Sample;
 use didact_model::rule::Batch;
-use rayon::prelude::*;
 
 /// The effective process of one sample,
 ///
@@ -23,81 +22,61 @@ use rayon::prelude::*;
 #[derive(Debug)]
 pub struct Process<'a> {
     equations: &'a Equations,
-    points: &'a Points,
-    size: Dimensions,
+    points: &'a mut Points,
     /// Kernels so far.
     pub kernels: Kernels,
     /// Trained scalars at the current step.
     pub scalars: Vec<f64>,
     /// Of Cov(v, W(0), W(1), …).
     factor: Factor,
-    memory: Memory,
     known: Known,
+    /// Responses to the frozen fields by Stein's lemma.
+    stein: bool,
+    /// Train and test loss of the last step, if found on the way.
+    measured: Option<(f64, f64)>,
 }
 
 impl<'a> Process<'a> {
     /// The process before its first step. The points must have a column per frozen field, one for the noise, and as many
-    /// innovations as steps will be made.
-    pub fn new(equations: &'a Equations, points: &'a Points) -> Self {
-        Self::reusing(Memory::default(), equations, points)
-    }
-
-    /// The same, in memory that an earlier process has [left](Self::into_memory).
-    pub fn reusing(mut memory: Memory, equations: &'a Equations, points: &'a Points) -> Self {
+    /// innovations as steps will be made; of earlier processes they know nothing.
+    pub fn new(equations: &'a Equations, points: &'a mut Points) -> Self {
         let shape = equations.shape();
         let jumps = equations.rule.jumps().frozen;
         let paths = !equations.all_hard() && !jumps;
-        let size = Dimensions {
-            trained: shape.trained,
-            frozen: shape.frozen,
-            columns: if paths { shape.rows() } else { shape.trained },
-            stein: jumps && !equations.all_hard(),
-        };
+        points.strips.fit(if paths { shape.rows() } else { shape.trained });
         let lower = cholesky_psd(&equations.frozen()).expect("frozen rows have a Gram matrix");
         let factor = Factor::new(&lower);
-        let horizon = (points.columns() - shape.frozen - 1) / shape.trained;
-        memory.fit(&size, points.samples(), horizon);
-        let known = memory.visit(
-            || Known { labels: true, label_slopes: paths },
-            |known, index, past| {
-                let (columns, _) = points.strip(index);
-                let (frozen, rest) = past.given.split_at_mut(shape.frozen * LANES);
-                frozen.fill(0.0);
-                for (coefficients, frozen) in factor.rows().iter().zip(strips_mut(frozen)) {
-                    for (c, column) in coefficients.iter().zip(columns) {
-                        add_scaled(frozen, *c, column);
-                    }
-                }
-                let (noise, rest) = rest.split_at_mut(LANES);
-                let (labels, slopes) = rest.split_at_mut(LANES);
-                if equations.label_noise == 0.0 {
-                    noise.fill(0.0);
-                } else {
-                    let drawn = &columns[shape.frozen];
-                    noise.iter_mut().zip(drawn).for_each(|(e, z)| *e = equations.label_noise * z);
-                }
-                with_room(shape.rows() * LANES, |fields| {
-                    // Labels do not read the trained fields, which have a place all the same.
-                    fields[shape.trained * LANES..].copy_from_slice(frozen);
-                    let batch = Batch::new(fields, LANES, &equations.scalars, noise);
-                    known.labels &= equations.rule.labels(&batch, labels);
-                    known.label_slopes = known.label_slopes && equations.rule.label_slopes(&batch, slopes);
-                });
-            },
-            |known| *known,
-        );
-        let kernels = Kernels::default();
-        let scalars = equations.scalars.clone();
-        let known = Known {
-            labels: known.iter().all(|known| known.labels),
-            label_slopes: known.iter().all(|known| known.label_slopes),
-        };
-        Self { equations, points, size, kernels, scalars, factor, memory, known }
-    }
-
-    /// The memory of the samples, for a process to come.
-    pub fn into_memory(self) -> Memory {
-        self.memory
+        let layout = points.strips.layout;
+        let labels = points.strips.all(|head| {
+            let (drawn, given) = layout.begin(head);
+            let (frozen, rest) = given.split_at_mut(shape.frozen);
+            for (coefficients, v) in factor.rows().iter().zip(&mut *frozen) {
+                v.fill(0.0);
+                coefficients.iter().zip(drawn).for_each(|(c, z)| add_scaled(v, *c, z));
+            }
+            let (noise, rest) = rest.split_at_mut(1);
+            if equations.label_noise != 0.0 {
+                noise[0] = drawn[shape.frozen].map(|z| equations.label_noise * z);
+            }
+            with_batch(equations, frozen, &noise[0], |batch| equations.rule.labels(batch, &mut rest[0]))
+        });
+        let label_slopes = paths
+            && points.strips.all(|head| {
+                let (frozen, rest) = layout.begin(head).1.split_at_mut(shape.frozen);
+                let (noise, rest) = rest.split_at_mut(1);
+                let slopes = rest[1..].as_flattened_mut();
+                with_batch(equations, frozen, &noise[0], |batch| equations.rule.label_slopes(batch, slopes))
+            });
+        Self {
+            equations,
+            points,
+            kernels: Kernels::default(),
+            scalars: equations.scalars.clone(),
+            factor,
+            known: Known { labels, label_slopes },
+            stein: jumps && !equations.all_hard(),
+            measured: None,
+        }
     }
 
     /// Steps done: kernels of steps 0..t are known.
@@ -108,6 +87,15 @@ impl<'a> Process<'a> {
     /// One more step: the weights move, then every sample does. False, with the data side left undone, once the rows have
     /// become longer than 100 or not finite.
     pub fn advance(&mut self) -> bool {
+        self.make_step(false)
+    }
+
+    /// [`advance`](Self::advance), and both losses of the step: the samples are at hand.
+    pub fn advance_and_measure(&mut self) -> bool {
+        self.make_step(true)
+    }
+
+    fn make_step(&mut self, measures: bool) -> bool {
         let t = self.steps();
         if t > 0 {
             let rate = self.equations.step * self.equations.scalar_ratio;
@@ -116,36 +104,49 @@ impl<'a> Process<'a> {
         }
         self.kernels.move_weights(self.equations);
         let now = &self.kernels.weights[t][t];
-        if !(0..self.size.trained).all(|i| now[(i, i)] < LARGEST_SQUARED_LENGTH) {
+        if !(0..self.layout().trained).all(|i| now[(i, i)] < LARGEST_SQUARED_LENGTH) {
             return false;
         }
         self.extend_factor(t);
-        let mut memory = std::mem::take(&mut self.memory);
-        let step = self.step(t);
-        let groups = memory.visit(
+        let mut strips = std::mem::take(&mut self.points.strips);
+        let step = Step { measures, ..self.step(t, strips.layout) };
+        let mut means = strips.visit(
+            step.order,
+            step.sums().len(),
             || Room::new(&step),
-            |room, index, past| {
-                let (columns, weights) = self.points.strip(index);
-                step.sample(past, columns, weights, room);
-            },
-            |room| step.collect(room),
+            |room, index, head, blocks| step.sample(head, blocks, self.points.weights_of(index), room),
+            |room, out| step.collect(room, out),
         );
-        self.memory = memory;
-        let total = groups.iter().fold(Sums::new(&self.size, t, self.scalars.len()), Sums::add);
-        self.record(t, &total);
+        let sums = step.sums();
+        self.points.strips = strips;
+        let n = self.points.samples() as f64;
+        means.iter_mut().for_each(|sum| *sum /= n);
+        let [kicks, response, frozen, scalars, losses] = sums.split(&mut means);
+        self.record(kicks, response, frozen);
+        self.kernels.scalar_slopes = scalars.to_vec();
+        self.measured = measures.then_some((losses[0], losses[1]));
         true
     }
 
+    fn layout(&self) -> Layout {
+        self.points.strips.layout
+    }
+
     /// What all samples share at step t.
-    fn step(&self, t: usize) -> Step<'_> {
+    fn step(&self, t: usize, layout: Layout) -> Step<'_> {
+        let rows = &self.factor.rows()[layout.frozen + t * layout.trained..];
         Step {
             t,
-            size: self.size,
+            layout,
+            order: Order::of_step(t),
             known: self.known,
-            reads_frozen: self.reads_frozen(),
+            reads_frozen: self.reads_frozen(layout),
+            stein: self.stein,
+            measures: false,
             equations: self.equations,
             scalars: &self.scalars,
-            rows: &self.factor.rows()[self.size.frozen + t * self.size.trained..],
+            rows,
+            reads_latent: rows.iter().any(|row| row[..layout.frozen].iter().any(|c| *c != 0.0)),
             memory: self.coefficients(t),
             back: self.backward_coefficients(t),
         }
@@ -153,7 +154,7 @@ impl<'a> Process<'a> {
 
     /// Appends the rows of W(t) to the factor of the joint covariance.
     fn extend_factor(&mut self, t: usize) {
-        let (m, f) = (self.size.trained, self.size.frozen);
+        let Layout { trained: m, frozen: f, .. } = self.layout();
         let kernels = &self.kernels;
         for i in 0..m {
             let covariance = |column: usize| match column.checked_sub(f) {
@@ -167,7 +168,7 @@ impl<'a> Process<'a> {
 
     /// −(η/δ) R_θ(t,s)_ij as coefficients of φ_j(s), per i.
     fn coefficients(&self, t: usize) -> Vec<Vec<f64>> {
-        let m = self.size.trained;
+        let m = self.equations.shape().trained;
         let response = |s: usize, i: usize, j: usize| self.kernels.weights_response[t][s][(i, j)];
         let memory = -self.equations.step / self.equations.ratio;
         let row = |i: usize| (0..t * m).map(|c| memory * response(c / m, i, c % m)).collect();
@@ -176,7 +177,7 @@ impl<'a> Process<'a> {
 
     /// −(η/δ) R_θ(r,s)_kj, (s, j) x (r, k).
     fn backward_coefficients(&self, t: usize) -> Vec<f64> {
-        let m = self.size.trained;
+        let m = self.equations.shape().trained;
         let memory = -self.equations.step / self.equations.ratio;
         let mut out = vec![0.0; t * m * (t + 1) * m];
         for (at, out) in out.iter_mut().enumerate() {
@@ -189,15 +190,15 @@ impl<'a> Process<'a> {
         out
     }
 
-    /// Turns sums into the kernels of step t.
-    fn record(&mut self, t: usize, sums: &Sums) {
-        let (m, f) = (self.size.trained, self.size.frozen);
-        let n = self.points.samples() as f64;
-        let block = |sums: &[f64], s: usize| Mat::from_fn(m, m, |i, j| sums[(s * m + i) * m + j] / n);
-        let kicks: Vec<Mat> = (0..=t).map(|s| block(&sums.kicks, s)).collect();
-        let responses: Vec<Mat> = (0..=t).map(|s| block(&sums.response, s)).collect();
-        let mut star = Mat::from_fn(m, f, |i, j| sums.frozen[i * f + j] / n);
-        if self.size.stein {
+    /// Appends the kernels of the data side, given in the order of [`Sums::split`](super::step::Sums::split).
+    fn record(&mut self, kicks: &[f64], response: &[f64], frozen: &[f64]) {
+        let Layout { trained: m, frozen: f, .. } = self.layout();
+        let blocks = |means: &[f64]| -> Vec<Mat> {
+            means.chunks_exact(m * m).map(|block| Mat::from_fn(m, m, |i, j| block[i * m + j])).collect()
+        };
+        let (kicks, responses) = (blocks(kicks), blocks(response));
+        let mut star = Mat::from_fn(m, f, |i, j| frozen[i * f + j]);
+        if self.stein {
             // E[φ vᵀ] = R_ℓ(t,*) T + Σ_s R_ℓ(t,s) C_θ(s,*): no derivative of the label is needed.
             for (s, response) in responses.iter().enumerate() {
                 star.add_scaled(-1.0, &response.times(&self.kernels.weights_frozen[s]));
@@ -211,62 +212,63 @@ impl<'a> Process<'a> {
         self.kernels.kicks.push(kicks);
         self.kernels.kicks_response.push(responses);
         self.kernels.kicks_frozen.push(star);
-        self.kernels.scalar_slopes = sums.scalars.iter().map(|s| s / n).collect();
     }
 
     /// Whether the rule needs to be shown v at every step.
-    fn reads_frozen(&self) -> bool {
-        let paths = self.size.columns > self.size.trained;
+    fn reads_frozen(&self, layout: Layout) -> bool {
+        let paths = layout.columns > layout.trained;
         let told = self.known.labels && (self.known.label_slopes || !paths);
         !(told && self.equations.rule.labels_suffice())
     }
 
-    /// Train loss E l(y, f(V(t))) and test loss E l(y, f(W(t))) of the last step, label noise included.
+    /// Train loss E l(y, f(V(t))) and test loss E l(y, f(W(t))) of the last step, label noise included: those found on the way, or
+    /// by another visit to all samples.
     pub fn losses(&self) -> (f64, f64) {
-        let m = self.size.trained;
-        let step = self.step(self.steps() - 1);
-        let parts: Vec<(f64, f64)> = self
-            .memory
-            .groups()
-            .map(|(first, group)| {
-                let (mut train, mut test) = (0.0, 0.0);
-                let mut losses = [0.0; LANES];
-                let mut fields = vec![0.0; (m + self.size.frozen) * LANES];
-                for (at, (given, kicks)) in group.enumerate() {
-                    let (columns, weights) = self.points.strip(first + at);
-                    let mut mean = |fields: &mut [f64]| {
-                        self.equations.rule.loss_batch(&step.batch(fields, given), &mut losses);
-                        dot(&losses, weights)
-                    };
-                    step.gaussian(columns, &mut fields[..m * LANES]);
-                    test += mean(&mut fields);
-                    step.remember(kicks, &mut fields[..m * LANES]);
-                    train += mean(&mut fields);
-                }
-                (train, test)
-            })
-            .collect();
-        let n = self.points.samples() as f64;
-        let total = parts.iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
-        (total.0 / n, total.1 / n)
+        self.measured.unwrap_or_else(|| {
+            let layout = self.layout();
+            let step = self.step(self.steps() - 1, layout);
+            let mut fields = vec![0.0; (layout.trained + layout.frozen) * LANES];
+            let (mut train, mut test) = (0.0, 0.0);
+            for (index, (head, blocks)) in self.points.strips.iter().enumerate() {
+                let losses = step.losses(head, blocks, self.points.weights_of(index), &mut fields);
+                train += losses[0];
+                test += losses[1];
+            }
+            let n = self.points.samples() as f64;
+            (train / n, test / n)
+        })
     }
 
     /// Calls `visit` with every sample of the last step (V(t), v, e as a rule sees them) and its probability.
     pub fn for_every_sample(&self, mut visit: impl FnMut(&Sample, f64)) {
-        let Dimensions { trained: m, frozen: f, .. } = self.size;
-        let step = Step { reads_frozen: true, ..self.step(self.steps() - 1) };
+        let layout = self.layout();
+        let step = Step { reads_frozen: true, ..self.step(self.steps() - 1, layout) };
         let n = self.points.samples() as f64;
-        let (mut fields, mut sample) = (vec![0.0; (m + f) * LANES], vec![0.0; m + f]);
-        for (index, (given, kicks)) in self.memory.strips().enumerate() {
-            let (columns, weights) = self.points.strip(index);
-            step.gaussian(columns, &mut fields[..m * LANES]);
-            step.remember(kicks, &mut fields[..m * LANES]);
-            let batch = step.batch(&mut fields, given);
-            for lane in 0..LANES {
-                visit(&batch.sample(lane, &mut sample), weights[lane] / n);
+        let rows = layout.trained + layout.frozen;
+        let (mut fields, mut sample) = (vec![0.0; rows * LANES], vec![0.0; rows]);
+        for (index, (head, blocks)) in self.points.strips.iter().enumerate() {
+            step.moved(head, blocks, &mut fields);
+            let batch = step.batch(&mut fields, head);
+            for (lane, weight) in self.points.weights_of(index).iter().enumerate() {
+                visit(&batch.sample(lane, &mut sample), weight / n);
             }
         }
     }
+}
+
+/// Calls `work` with what a rule sees of samples before the first step: the frozen fields and the noise. The trained fields have a place
+/// and hold anything; labels do not read them.
+fn with_batch<R>(
+    equations: &Equations,
+    frozen: &[Strip],
+    noise: &Strip,
+    work: impl FnOnce(&Batch) -> R,
+) -> R {
+    let shape = equations.shape();
+    with_room(shape.rows() * LANES, |fields| {
+        fields[shape.trained * LANES..].copy_from_slice(frozen.as_flattened());
+        work(&Batch::new(fields, LANES, &equations.scalars, noise_of(equations, noise)))
+    })
 }
 
 /// A run whose rows are longer than 100 has left every reasonable range.

@@ -1,49 +1,39 @@
 //! One step of the data side: every sample moves, and adds its share to the kernels.
 
+use super::LANES;
+use super::backward::{Backward, one_unit, several_units};
 use super::kernels::Equations;
-use super::lanes::{
-    Backward, Four, List, Strip, add_products, ask_for_next, backward, combine, fold, strips, strips_mut,
-};
-use super::memory::Past;
-use super::{Dimensions, LANES};
+use super::lanes::{Four, List, Rows, Strip, add_products, ask_for_next, combine, fold, strips, strips_mut};
+use super::memory::{Layout, Order};
 use didact_math::dispatch;
+use didact_math::linalg::dot;
 use didact_math::memory::Table;
 use didact_model::Kick;
 use didact_model::rule::Batch;
 
-/// Sums over the samples of a group of strips.
-#[derive(Debug, Clone)]
+/// Sums over samples, one list after the other.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Sums {
-    /// C_ℓ(t,s), (s, i, j).
-    pub(super) kicks: Vec<f64>,
-    /// R_ℓ(t,s), (s, i, j).
-    pub(super) response: Vec<f64>,
-    /// R_ℓ(t,*) by paths, or E[φ v] for Stein's lemma; (i, n).
-    pub(super) frozen: Vec<f64>,
-    pub(super) scalars: Vec<f64>,
+    /// (t + 1) m².
+    square: usize,
+    /// m f.
+    frozen: usize,
+    scalars: usize,
 }
 
 impl Sums {
-    pub(super) fn new(size: &Dimensions, t: usize, scalars: usize) -> Self {
-        let square = (t + 1) * size.trained * size.trained;
-        Self {
-            kicks: vec![0.0; square],
-            response: vec![0.0; square],
-            frozen: vec![0.0; size.trained * size.frozen],
-            scalars: vec![0.0; scalars],
-        }
+    pub(super) fn len(&self) -> usize {
+        2 * self.square + self.frozen + self.scalars + 2
     }
 
-    pub(super) fn add(mut self, other: &Self) -> Self {
-        for (a, b) in [
-            (&mut self.kicks, &other.kicks),
-            (&mut self.response, &other.response),
-            (&mut self.frozen, &other.frozen),
-            (&mut self.scalars, &other.scalars),
-        ] {
-            a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
-        }
-        self
+    /// C_ℓ(t,s), (s, i, j); R_ℓ(t,s), (s, i, j); R_ℓ(t,*) by paths, or E[φ v] for Stein's lemma, (i, n); slopes of the scalars; train
+    /// and test loss where they are measured.
+    pub(super) fn split<'a>(&self, numbers: &'a mut [f64]) -> [&'a mut [f64]; 5] {
+        let (kicks, rest) = numbers.split_at_mut(self.square);
+        let (response, rest) = rest.split_at_mut(self.square);
+        let (frozen, rest) = rest.split_at_mut(self.frozen);
+        let (scalars, losses) = rest.split_at_mut(self.scalars);
+        [kicks, response, frozen, scalars, losses]
     }
 }
 
@@ -58,14 +48,21 @@ pub(super) struct Known {
 /// Everything about step t that all samples share.
 pub(super) struct Step<'a> {
     pub(super) t: usize,
-    pub(super) size: Dimensions,
+    pub(super) layout: Layout,
+    pub(super) order: Order,
     pub(super) equations: &'a Equations,
     pub(super) scalars: &'a [f64],
     pub(super) known: Known,
     /// Whether the rule needs to be shown v, too.
     pub(super) reads_frozen: bool,
+    /// Whether responses to the frozen fields come from Stein's lemma.
+    pub(super) stein: bool,
+    /// Whether both losses are found on the way.
+    pub(super) measures: bool,
     /// W_i(t) = Σ_c row_i[c] z_c over frozen columns, then innovations.
     pub(super) rows: &'a [Vec<f64>],
+    /// Whether some of the coefficients of frozen columns are not 0.
+    pub(super) reads_latent: bool,
     /// −(η/δ) R_θ(t,s)_ij, as coefficients of φ_j(s), per i.
     pub(super) memory: Vec<Vec<f64>>,
     /// −(η/δ) R_θ(r,s)_kj, (s, j) x (r, k); zero for r ≤ s.
@@ -88,11 +85,13 @@ pub(super) struct Room {
     frozen: Vec<Four>,
     kick: Kick,
     scalars: Vec<f64>,
+    /// Train and test.
+    losses: [f64; 2],
 }
 
 impl Room {
     pub(super) fn new(step: &Step) -> Self {
-        let Dimensions { trained: m, frozen: f, .. } = step.size;
+        let Layout { trained: m, frozen: f, .. } = step.layout;
         let kick = Kick::new(step.equations.shape());
         Self {
             fields: Table::zeros((m + f) * LANES),
@@ -102,142 +101,188 @@ impl Room {
             response: vec![[0.0; 4]; m * (step.t + 1) * m],
             frozen: vec![[0.0; 4]; m * f],
             scalars: vec![0.0; kick.scalars.len()],
+            losses: [0.0; 2],
             kick,
         }
     }
 }
 
-/// The noise of samples without any.
-const SILENCE: [f64; LANES] = [0.0; LANES];
+/// The label noise of a strip: what has been drawn, or none.
+pub(super) fn noise_of<'b>(equations: &Equations, drawn: &'b Strip) -> &'b Strip {
+    const SILENCE: Strip = [0.0; LANES];
+    if equations.label_noise == 0.0 { &SILENCE } else { drawn }
+}
 
 impl Step<'_> {
+    pub(super) fn sums(&self) -> Sums {
+        let Layout { trained: m, frozen: f, .. } = self.layout;
+        Sums { square: (self.t + 1) * m * m, frozen: m * f, scalars: self.scalars.len() }
+    }
+
     /// What the rule is shown of a strip: V(t) or W(t) as they stand in `fields`, and what is given, as far as the rule reads it.
     /// Other numbers are left where they are, often far from the processor.
-    pub(super) fn batch<'b>(&'b self, fields: &'b mut [f64], given: &'b [f64]) -> Batch<'b> {
-        let Dimensions { trained: m, frozen: f, .. } = self.size;
-        let (frozen, rest) = given.split_at(f * LANES);
-        let (noise, rest) = rest.split_at(LANES);
-        let (labels, slopes) = rest.split_at(LANES);
+    #[inline(always)]
+    pub(super) fn batch<'b>(&'b self, fields: &'b mut [f64], head: &'b [f64]) -> Batch<'b> {
+        let Layout { trained: m, frozen: f, .. } = self.layout;
+        let given = &strips(head)[f + 1..];
         if self.reads_frozen {
-            fields[m * LANES..].copy_from_slice(frozen);
+            fields[m * LANES..].copy_from_slice(given[..f].as_flattened());
         }
         let only_if = |known, numbers| if known { numbers } else { &[][..] };
         Batch {
-            labels: only_if(self.known.labels, labels),
-            label_slopes: only_if(self.known.label_slopes, slopes),
-            ..Batch::new(
-                fields,
-                LANES,
-                self.scalars,
-                if self.equations.label_noise == 0.0 { &SILENCE } else { noise },
-            )
+            labels: only_if(self.known.labels, &given[f + 1][..]),
+            label_slopes: only_if(self.known.label_slopes, given[f + 2..].as_flattened()),
+            ..Batch::new(fields, LANES, self.scalars, noise_of(self.equations, &given[f]))
         }
     }
 
-    /// W(t) of a strip; m strips.
-    pub(super) fn gaussian(&self, columns: &[Strip], out: &mut [f64]) {
-        fields(self, columns, &[], strips_mut(out));
+    /// W(t) of a strip, in the first m strips of `out`.
+    fn gaussian(&self, head: &[f64], blocks: &[f64], out: &mut [f64]) {
+        fields(self, head, blocks, false, strips_mut(out));
     }
 
-    /// V(t) of a strip from its W(t), in place, and from all of its kicks; m strips.
-    pub(super) fn remember(&self, kicks: &[f64], out: &mut [f64]) {
-        remember(self, kicks, strips_mut(out));
+    /// V(t) of a strip, in the first m strips of `out`.
+    pub(super) fn moved(&self, head: &[f64], blocks: &[f64], out: &mut [f64]) {
+        fields(self, head, blocks, true, strips_mut(out));
+    }
+
+    /// Σ weight ℓ of a strip at V(t) and at W(t): its shares of train and test loss. V(t) is left in `fields`.
+    pub(super) fn losses(
+        &self,
+        head: &[f64],
+        blocks: &[f64],
+        weights: &Strip,
+        fields: &mut [f64],
+    ) -> [f64; 2] {
+        let mut losses = [0.0; LANES];
+        let mut share = |fields: &mut [f64]| {
+            self.equations.rule.loss_batch(&self.batch(fields, head), &mut losses);
+            dot(&losses, weights)
+        };
+        self.gaussian(head, blocks, fields);
+        let test = share(fields);
+        self.moved(head, blocks, fields);
+        [share(fields), test]
     }
 
     /// Moves a strip to step t and adds its share of the kernels to the sums in the room.
-    pub(super) fn sample(&self, past: Past, columns: &[Strip], weights: &Strip, room: &mut Room) {
-        let Dimensions { trained: m, frozen: f, columns: wide, .. } = self.size;
-        let (before, now) = past.kicks.split_at_mut(self.t * m * LANES);
-        fields(self, columns, strips(before), &mut strips_mut(&mut room.fields)[..m]);
-        ask_for_next(&strips(past.given)[f + 1], past.given.len());
-        let batch = self.batch(&mut room.fields, past.given);
+    pub(super) fn sample(&self, head: &[f64], blocks: &mut [f64], weights: &Strip, room: &mut Room) {
+        let Layout { frozen: f, columns, .. } = self.layout;
+        if self.measures {
+            let losses = self.losses(head, blocks, weights, &mut room.fields);
+            room.losses.iter_mut().zip(losses).for_each(|(sum, loss)| *sum += loss);
+        } else {
+            self.moved(head, blocks, &mut room.fields);
+        }
+        ask_for_next(&strips(head)[2 * f + 2], self.order.ahead(head.len()));
+        let (kicks, curvature) = self.layout.now(blocks, self.t);
+        let batch = self.batch(&mut room.fields, head);
         let rule = &self.equations.rule;
-        let kicks = &mut now[..m * LANES];
         if !self.scalars.is_empty() {
             rule.kick_batch(&batch, kicks, &mut room.kick.scalars);
             room.scalars.iter_mut().zip(&room.kick.scalars).for_each(|(sum, g)| *sum += g);
         }
-        let curvature = &mut past.curvature[self.t * m * wide * LANES..][..m * wide * LANES];
-        rule.curvature_batch(&batch, wide, kicks, curvature);
-        add_shares(self, &past, weights, room);
+        rule.curvature_batch(&batch, columns, kicks, curvature);
+        if columns == 1 && !self.stein {
+            add_shares_of_one_unit(self, head, blocks, weights, room);
+        } else {
+            add_shares(self, head, blocks, weights, room);
+        }
     }
 
     /// The sums that the strips of a group have left in the room, which is empty again.
-    pub(super) fn collect(&self, room: &mut Room) -> Sums {
-        let Dimensions { trained: m, frozen: f, .. } = self.size;
-        let mut sums = Sums::new(&self.size, self.t, self.scalars.len());
+    pub(super) fn collect(&self, room: &mut Room, out: &mut [f64]) {
+        let m = self.layout.trained;
+        let [kicks, response, frozen, scalars, losses] = self.sums().split(out);
         let times = self.t + 1;
         for (i, s) in (0..m).flat_map(|i| (0..times).map(move |s| (i, s))) {
             let (from, to) = ((i * times + s) * m, (s * m + i) * m);
             for k in 0..m {
-                sums.kicks[to + k] = fold(&room.products[from + k]);
-                sums.response[to + k] = fold(&room.response[from + k]);
+                kicks[to + k] = fold(&room.products[from + k]);
+                response[to + k] = fold(&room.response[from + k]);
             }
         }
-        for (sum, lanes) in sums.frozen[..m * f].iter_mut().zip(&room.frozen) {
+        for (sum, lanes) in frozen.iter_mut().zip(&room.frozen) {
             *sum = fold(lanes);
         }
-        sums.scalars.copy_from_slice(&room.scalars);
+        scalars.copy_from_slice(&room.scalars);
+        losses.copy_from_slice(&room.losses);
         for lanes in [&mut room.products, &mut room.response, &mut room.frozen] {
             lanes.fill([0.0; 4]);
         }
         room.scalars.fill(0.0);
-        sums
+        room.losses.fill(0.0);
     }
 }
 
 dispatch! {
-    /// W(t) of a strip, or V(t) if given the kicks before.
-    fn fields(step: &Step, columns: &[Strip], kicks: &[Strip], out: &mut [Strip]) {
-        let f = step.size.frozen;
-        // Column f is the noise: W takes the columns before it and those after it.
-        let (latent, rest) = columns.split_at(f);
-        let ahead = Some(columns.len() * LANES);
+    /// W(t) of a strip, or V(t) with what its kicks have left.
+    fn fields(step: &Step, head: &[f64], blocks: &[f64], remembers: bool, out: &mut [Strip]) {
+        let strip = step.layout.view(head, blocks);
+        let f = step.layout.frozen;
+        let ahead = Some(step.order.ahead(blocks.len()));
+        let latent = Rows { strips: strip.drawn, first: 0, width: f, block: f };
         for ((row, memory), out) in step.rows.iter().zip(&step.memory).zip(out) {
             let (first, others) = row.split_at(f);
-            let first = if first.iter().all(|c| *c == 0.0) { &[] } else { first };
-            // The kicks of the next samples are asked for when products with them are formed.
-            combine([List::new(first, latent, ahead), List::new(others, &rest[1..], ahead), List::new(memory, kicks, None)], out);
-        }
-    }
-}
-
-dispatch! {
-    /// [`Step::remember`].
-    fn remember(step: &Step, kicks: &[f64], out: &mut [Strip]) {
-        let ahead = Some(kicks.len());
-        for (memory, out) in step.memory.iter().zip(out) {
-            let gaussian = [*out];
-            combine([List::new(&[1.0], &gaussian, None), List::new(memory, strips(kicks), ahead)], out);
+            combine([
+                List { coefficients: if step.reads_latent { first } else { &[] }, strips: latent, ahead: None },
+                List { coefficients: others, strips: strip.innovations, ahead },
+                // Those of the next samples are asked for when products with them are formed.
+                List { coefficients: if remembers { memory } else { &[] }, strips: strip.kicks, ahead: None },
+            ], out);
         }
     }
 }
 
 dispatch! {
     /// Adds what a strip that has arrived at step t contributes to C_ℓ(t,s), R_ℓ(t,s) and R_ℓ(t,*).
-    fn add_shares(step: &Step, past: &Past, weights: &Strip, room: &mut Room) {
-        let Dimensions { trained: m, frozen: f, columns, stein } = step.size;
+    fn add_shares(step: &Step, head: &[f64], blocks: &[f64], weights: &Strip, room: &mut Room) {
+        let (strip, ahead) = (step.layout.view(head, blocks), step.order.ahead(blocks.len()));
+        let Layout { trained: m, frozen: f, columns, .. } = step.layout;
         let times = step.t + 1;
-        let kicks = &strips(past.kicks)[..times * m];
         for i in 0..m {
-            let own = &kicks[step.t * m + i];
-            add_products(own, weights, kicks, past.kicks.len(), &mut room.products[i * times * m..]);
-            if stein {
-                add_products(own, weights, &strips(past.given)[..f], 0, &mut room.frozen[i * f..]);
+            let own = &strip.kicks.at(step.t)[i];
+            let sums = i * times * m..(i + 1) * times * m;
+            add_products(own, weights, strip.kicks, ahead, &mut room.products[sums.clone()]);
+            if step.stein {
+                let frozen = Rows { strips: strip.given, first: 0, width: f, block: f };
+                add_products(own, weights, frozen, 0, &mut room.frozen[i * f..(i + 1) * f]);
             }
-            backward(&mut Backward {
+            several_units(&mut Backward {
                 trained: m,
                 columns,
                 row: i,
-                curvature: &strips(past.curvature)[..times * m * columns],
-                ahead: past.curvature.len(),
+                curvature: strip.curvature,
+                ahead,
                 weights,
                 back: &step.back,
                 chain: strips_mut(&mut room.chain),
                 through: strips_mut(&mut room.through),
-                response: &mut room.response[i * times * m..],
-                frozen: &mut room.frozen[i * f..],
+                response: &mut room.response[sums],
+                frozen: &mut room.frozen[i * f..(i + 1) * f],
             });
         }
+    }
+}
+
+dispatch! {
+    /// [`add_shares`] of one unit without derivatives by the frozen fields; apart, since it is hardly longer than what all cases
+    /// share.
+    fn add_shares_of_one_unit(step: &Step, head: &[f64], blocks: &[f64], weights: &Strip, room: &mut Room) {
+        let (strip, ahead) = (step.layout.view(head, blocks), step.order.ahead(blocks.len()));
+        add_products(&strip.kicks.at(step.t)[0], weights, strip.kicks, ahead, &mut room.products);
+        one_unit(&mut Backward {
+            trained: 1,
+            columns: 1,
+            row: 0,
+            curvature: strip.curvature,
+            ahead,
+            weights,
+            back: &step.back,
+            chain: strips_mut(&mut room.chain),
+            through: &mut [],
+            response: &mut room.response,
+            frozen: &mut [],
+        });
     }
 }

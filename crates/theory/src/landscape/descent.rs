@@ -116,10 +116,10 @@ impl Descent {
 
     /// Hessian weights and teacher fields of the training samples at step t, one scramble.
     pub fn ensemble(&self, delta: f64, t: usize, scramble: u32) -> Result<Ensemble, LandscapeError> {
-        self.ensemble_with(delta, t, &self.points(scramble, t))
+        self.ensemble_with(delta, t, &mut self.points(scramble, t))
     }
 
-    fn ensemble_with(&self, delta: f64, t: usize, points: &Points) -> Result<Ensemble, LandscapeError> {
+    fn ensemble_with(&self, delta: f64, t: usize, points: &mut Points) -> Result<Ensemble, LandscapeError> {
         let equations = self.equations(delta);
         let mut process = Process::new(&equations, points);
         for step in 0..=t {
@@ -139,8 +139,8 @@ impl Descent {
     ) -> Result<Vec<Vec<HessianSpectrum>>, LandscapeError> {
         self.check_weights()?;
         let last = steps.last().copied().unwrap_or(0);
-        let (equations, points) = (self.equations(delta), self.points(scramble, last));
-        let mut process = Process::new(&equations, &points);
+        let (equations, mut points) = (self.equations(delta), self.points(scramble, last));
+        let mut process = Process::new(&equations, &mut points);
         let mut found = Vec::new();
         for step in 0..=last {
             if !process.advance() {
@@ -192,9 +192,9 @@ impl Descent {
         start: f64,
         factor: f64,
     ) -> Result<f64, LandscapeError> {
-        let points = self.points(scramble, t);
+        let mut points = self.points(scramble, t);
         threshold_from(start, factor, 1e-4, |delta| {
-            self.ensemble_with(delta, t, &points)?.psi(row, delta, &self.split.hard)
+            self.ensemble_with(delta, t, &mut points)?.psi(row, delta, &self.split.hard)
         })
     }
 

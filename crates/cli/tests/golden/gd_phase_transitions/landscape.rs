@@ -181,8 +181,8 @@ fn process_at<T>(
 ) -> T {
     let equations = descent.equations(delta);
     let shape = rule.shape();
-    let points = Points::sobol(&descent.sampling, 0, shape.frozen, shape.trained, steps + 1);
-    let mut process = Process::new(&equations, &points);
+    let mut points = Points::sobol(&descent.sampling, 0, shape.frozen, shape.trained, steps + 1);
+    let mut process = Process::new(&equations, &mut points);
     (0..=steps).for_each(|_| assert!(process.advance(), "diverges"));
     read(&process)
 }

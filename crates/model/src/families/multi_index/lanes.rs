@@ -72,8 +72,9 @@ dispatch! {
         with_derivatives!(loss, derivatives => {
             for l in 0..n {
                 let (first, second) = derivatives(a * value[l] - labels[l], labels[l]);
-                bend[l] = (a * a) * second * slope[l] * slope[l] + a * first * bend[l];
-                slope[l] *= a * first;
+                let own = a * slope[l];
+                bend[l] = (a * first).mul_add(bend[l], second * (own * own));
+                slope[l] = own * first;
             }
         });
     }

@@ -107,17 +107,19 @@ impl TwoLayerRule {
     /// φ and ∂φ/∂h of a student of one unit whose labels are known.
     fn single(&self, batch: &Batch, kicks: &mut [f64], own: &mut [f64]) {
         const BLOCK: usize = 32;
-        let (mut shifted, mut value) = ([0.0; BLOCK], [0.0; BLOCK]);
+        let mut value = [0.0; BLOCK];
         for from in (0..batch.size).step_by(BLOCK) {
             let range = from..(from + BLOCK).min(batch.size);
-            let (mut fields, labels) = (&batch.fields[range.clone()], &batch.labels[range.clone()]);
+            let (fields, labels) = (&batch.fields[range.clone()], &batch.labels[range.clone()]);
             let (kicks, own) = (&mut kicks[range.clone()], &mut own[range]);
-            if self.biases[0] != 0.0 {
-                shifted.iter_mut().zip(fields).for_each(|(s, h)| *s = h + self.biases[0]);
-                fields = &shifted[..fields.len()];
-            }
             let value = &mut value[..fields.len()];
-            self.activation.jets(fields, value, kicks, own);
+            if self.biases[0] == 0.0 {
+                self.activation.jets(fields, value, kicks, own);
+            } else {
+                let mut shifted = [0.0; BLOCK];
+                shifted.iter_mut().zip(fields).for_each(|(s, h)| *s = h + self.biases[0]);
+                self.activation.jets(&shifted[..fields.len()], value, kicks, own);
+            }
             lanes::single(self.loss, self.weights[0], value, labels, kicks, own);
         }
     }

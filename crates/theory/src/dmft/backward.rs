@@ -1,0 +1,257 @@
+//! Total derivatives of the kicks along the paths of the samples, backwards in time.
+
+use super::LANES;
+use super::lanes::{Four, Rows, Strip, add, ask_for_next, plus};
+
+/// What is read and written on the way back.
+pub(super) struct Backward<'a> {
+    /// m.
+    pub(super) trained: usize,
+    /// Fields whose derivatives are kept, at least m.
+    pub(super) columns: usize,
+    /// i.
+    pub(super) row: usize,
+    /// D(s), (j, k), k over the columns.
+    pub(super) curvature: Rows<'a>,
+    /// Numbers from D of these samples to D of the next.
+    pub(super) ahead: isize,
+    /// Importance weights.
+    pub(super) weights: &'a Strip,
+    /// −(η/δ) R_θ(r,s)_kj, (s, j) x (r, k).
+    pub(super) back: &'a [f64],
+    /// Room for X_r, (r, k).
+    pub(super) chain: &'a mut [Strip],
+    /// Room for g, m.
+    pub(super) through: &'a mut [Strip],
+    /// X_s is added here, (s, k).
+    pub(super) response: &'a mut [Four],
+    /// dφ_i(t)/dv_n is added here, n.
+    pub(super) frozen: &'a mut [Four],
+}
+
+/// Samples of a strip whose sums at two times fit into the registers, with the numbers that they are made of.
+const HALF: usize = LANES / 2;
+
+type Half = [f64; HALF];
+
+/// One half of a strip.
+#[inline(always)]
+fn half(strip: &Strip, from: usize) -> &Half {
+    strip[from..].first_chunk().expect("a strip has two halves")
+}
+
+#[inline(always)]
+fn half_mut(strip: &mut Strip, from: usize) -> &mut Half {
+    strip[from..].first_chunk_mut().expect("a strip has two halves")
+}
+
+/// Adds half a strip to a sum.
+#[inline(always)]
+fn add_half(sum: &mut Four, numbers: &Half) {
+    let fours = numbers.as_chunks::<4>().0;
+    *sum = plus(*sum, plus(plus(fours[0], fours[1]), plus(fours[2], fours[3])));
+}
+
+/// Σ_k coefficients[k] strips[k] for several lists of coefficients: a number that has been loaded serves all of them, and loading
+/// takes as long as computing.
+#[inline(always)]
+fn sums<const N: usize>(coefficients: [&[f64]; N], strips: &[Strip], from: usize) -> [Half; N] {
+    let coefficients = coefficients.map(|list| &list[..strips.len()]);
+    let mut sums = [[0.0; HALF]; N];
+    // The newest is the first strip, and comes last: sums over the others need not wait for it.
+    for k in (0..strips.len()).rev() {
+        let x = half(&strips[k], from);
+        for n in 0..N {
+            let c = coefficients[n][k];
+            for lane in 0..HALF {
+                sums[n][lane] = c.mul_add(x[lane], sums[n][lane]);
+            }
+        }
+    }
+    sums
+}
+
+/// Total derivatives of φ_i(t), backwards in time, times the weights of the samples:
+///
+///   X_t = D(t),   g_s = −(η/δ) Σ_{r=s+1..t} X_r R_θ(r,s),   X_s = g_s D(s),
+///   dφ_i(t)/dW(s) = X_s,   dφ_i(t)/dv = Dv(t) + Σ_s g_s Dv(s).
+///
+/// Memory grows as t, where propagating all derivatives forward would need t².
+///
+/// Here for one unit and nothing but its own derivative: two times at once.
+#[inline(always)]
+pub(super) fn one_unit(work: &mut Backward) {
+    let t = work.chain.len() - 1;
+    let own = &work.curvature.at(t)[0];
+    ask_for_next(own, work.ahead);
+    let mut now = *work.weights;
+    for lane in 0..LANES {
+        now[lane] *= own[lane];
+    }
+    add(&mut work.response[t], &now);
+    work.chain[t] = now;
+    let mut s = t;
+    // Halves take turns: neither waits for its own last number.
+    while s >= 2 {
+        before::<2>(work, s, 0);
+        before::<2>(work, s, HALF);
+        s -= 2;
+    }
+    if s == 1 {
+        before::<1>(work, s, 0);
+        before::<1>(work, s, HALF);
+    }
+}
+
+/// X at the N times before s, from X_s and all later ones, for half of the samples.
+#[inline(always)]
+fn before<const N: usize>(work: &mut Backward, s: usize, from: usize) {
+    let all = work.chain.len();
+    let back: [&[f64]; N] = std::array::from_fn(|n| &work.back[(s - 1 - n) * all..][..all]);
+    let mut through = sums(back.map(|back| &back[s..]), &work.chain[s..], from);
+    for n in 0..N {
+        let at = s - 1 - n;
+        let own = half(&work.curvature.at(at)[0], from);
+        ask_for_next(own, work.ahead);
+        let mut now = through[n];
+        for lane in 0..HALF {
+            now[lane] *= own[lane];
+        }
+        add_half(&mut work.response[at], &now);
+        *half_mut(&mut work.chain[at], from) = now;
+        for earlier in n + 1..N {
+            let c = back[earlier][at];
+            for lane in 0..HALF {
+                through[earlier][lane] = c.mul_add(now[lane], through[earlier][lane]);
+            }
+        }
+    }
+}
+
+/// [`one_unit`] for several units, or with derivatives by the frozen fields.
+#[inline(always)]
+pub(super) fn several_units(work: &mut Backward) {
+    let Backward {
+        trained: m,
+        columns,
+        row,
+        curvature,
+        ahead,
+        weights,
+        back,
+        chain,
+        through,
+        response,
+        frozen,
+    } = work;
+    let (m, columns, row, ahead) = (*m, *columns, *row, *ahead);
+    let all = chain.len();
+    let t = all / m - 1;
+    for k in 0..columns {
+        let own = &curvature.at(t)[row * columns + k];
+        let mut now = [0.0; LANES];
+        for lane in 0..LANES {
+            now[lane] = own[lane] * weights[lane];
+        }
+        if k < m {
+            add(&mut response[t * m + k], &now);
+            chain[t * m + k] = now;
+        } else {
+            add(&mut frozen[k - m], &now);
+        }
+    }
+    for s in (0..t).rev() {
+        let later = (s + 1) * m;
+        for from in [0, HALF] {
+            let coefficients = |j: usize| &back[(s * m + j) * all..][later..all];
+            let mut pairs = through.chunks_exact_mut(2);
+            for (pair, through) in pairs.by_ref().enumerate() {
+                let both = sums([coefficients(2 * pair), coefficients(2 * pair + 1)], &chain[later..], from);
+                through.iter_mut().zip(both).for_each(|(through, sum)| *half_mut(through, from) = sum);
+            }
+            for through in pairs.into_remainder() {
+                [*half_mut(through, from)] = sums([coefficients(m - 1)], &chain[later..], from);
+            }
+        }
+        for k in 0..columns {
+            let mut now = [0.0; LANES];
+            for (j, through) in through.iter().enumerate() {
+                let own = &curvature.at(s)[j * columns + k];
+                ask_for_next(own, ahead);
+                for lane in 0..LANES {
+                    now[lane] = through[lane].mul_add(own[lane], now[lane]);
+                }
+            }
+            if k < m {
+                add(&mut response[s * m + k], &now);
+                chain[s * m + k] = now;
+            } else {
+                add(&mut frozen[k - m], &now);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dmft::lanes::{fold, tests::numbers};
+
+    /// The recursion written out for one sample at a time.
+    #[test]
+    fn backward_is_the_recursion_of_every_sample() {
+        for (m, columns) in [(1, 1), (1, 2), (2, 2), (2, 3), (3, 3)] {
+            for t in [0, 1, 2, 3, 6] {
+                check_backward(m, columns, t);
+            }
+        }
+    }
+
+    fn check_backward(m: usize, columns: usize, t: usize) {
+        let all = (t + 1) * m;
+        let curvature: Vec<Strip> = (0..all * columns).map(numbers).collect();
+        let (weights, back) = (numbers(99), (0..t * m * all).map(|i| (i as f64).cos()).collect::<Vec<_>>());
+        for row in 0..m {
+            let (mut chain, mut through) = (vec![[0.0; LANES]; all], vec![[0.0; LANES]; m]);
+            let (mut response, mut frozen) = (vec![[0.0; 4]; all], vec![[0.0; 4]; columns - m]);
+            let way = if columns == 1 { one_unit } else { several_units };
+            way(&mut Backward {
+                trained: m,
+                columns,
+                row,
+                curvature: Rows { strips: &curvature, first: 0, width: m * columns, block: m * columns },
+                ahead: 0,
+                weights: &weights,
+                back: &back,
+                chain: &mut chain,
+                through: &mut through,
+                response: &mut response,
+                frozen: &mut frozen,
+            });
+            let (mut slow, mut slow_frozen) = (vec![0.0; all], vec![0.0; columns - m]);
+            for lane in 0..LANES {
+                let of = |strip: &Strip| strip[lane];
+                let d = |s: usize, j: usize, k: usize| of(&curvature[(s * m + j) * columns + k]);
+                let mut x = vec![0.0; all];
+                (0..m).for_each(|k| x[t * m + k] = of(&weights) * d(t, row, k));
+                (m..columns).for_each(|k| slow_frozen[k - m] += of(&weights) * d(t, row, k));
+                for s in (0..t).rev() {
+                    let g = |j: usize| -> f64 {
+                        ((s + 1) * m..all).map(|c| back[(s * m + j) * all + c] * x[c]).sum()
+                    };
+                    let g: Vec<f64> = (0..m).map(g).collect();
+                    (0..m).for_each(|k| x[s * m + k] = (0..m).map(|j| g[j] * d(s, j, k)).sum());
+                    (m..columns).for_each(|k| {
+                        slow_frozen[k - m] += (0..m).map(|j| g[j] * d(s, j, k)).sum::<f64>();
+                    });
+                }
+                slow.iter_mut().zip(x).for_each(|(sum, x)| *sum += x);
+            }
+            for (fast, slow) in
+                response.iter().chain(&frozen).map(fold).zip(slow.into_iter().chain(slow_frozen))
+            {
+                assert!((fast - slow).abs() < 1e-12 * (1.0 + slow.abs()), "{fast} {slow}");
+            }
+        }
+    }
+}
