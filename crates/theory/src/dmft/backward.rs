@@ -14,7 +14,7 @@ pub(super) struct Backward<'a> {
     /// D(s), (j, k), k over the columns.
     pub(super) curvature: Rows<'a>,
     /// Numbers from D of these samples to D of the next.
-    pub(super) ahead: isize,
+    pub(super) ahead: usize,
     /// Importance weights.
     pub(super) weights: &'a Strip,
     /// −(η/δ) R_θ(r,s)_kj, (s, j) x (r, k).

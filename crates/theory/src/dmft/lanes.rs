@@ -40,11 +40,11 @@ pub(super) fn fold(sum: &Four) -> f64 {
     (sum[0] + sum[2]) + (sum[1] + sum[3])
 }
 
-/// Asks for what lies so many numbers away: samples that come next do the same work on other memory, and the pauses for
+/// Asks for what lies so many numbers behind this: samples that come next do the same work on other memory, and the pauses for
 /// computing are too long for the processor to see a stream.
 #[inline(always)]
-pub(super) fn ask_for_next(numbers: &[f64], ahead: isize) {
-    let next = numbers.as_ptr().wrapping_offset(ahead);
+pub(super) fn ask_for_next(numbers: &[f64], ahead: usize) {
+    let next = numbers.as_ptr().wrapping_add(ahead);
     for line in (0..numbers.len()).step_by(8) {
         prefetch(next.wrapping_add(line));
     }
@@ -104,7 +104,7 @@ pub(super) struct List<'a> {
     pub(super) coefficients: &'a [f64],
     pub(super) strips: Rows<'a>,
     /// Numbers from these strips to those of the next samples, to be asked for; none if they are asked for elsewhere.
-    pub(super) ahead: Option<isize>,
+    pub(super) ahead: Option<usize>,
 }
 
 /// out = Σ_k coefficients[k] strips[k] over several lists of both.
@@ -124,9 +124,9 @@ pub(super) fn combine<const N: usize>(lists: [List; N], out: &mut Strip) {
     *out = sum;
 }
 
-/// sums[k] += Σ a weights strips[k]; the strips of the next samples lie `ahead` numbers away.
+/// sums[k] += Σ a weights strips[k]; the strips of the next samples lie `ahead` numbers behind.
 #[inline(always)]
-pub(super) fn add_products(a: &Strip, weights: &Strip, strips: Rows, ahead: isize, sums: &mut [Four]) {
+pub(super) fn add_products(a: &Strip, weights: &Strip, strips: Rows, ahead: usize, sums: &mut [Four]) {
     let mut own = [0.0; LANES];
     for lane in 0..LANES {
         own[lane] = a[lane] * weights[lane];

@@ -49,7 +49,7 @@ impl Layout {
         View {
             drawn,
             given,
-            innovations: self.rows(blocks, 0, m),
+            moves: self.rows(blocks, 0, 2 * m),
             kicks: self.rows(blocks, m, m),
             curvature: self.rows(blocks, 2 * m, m * self.columns),
         }
@@ -85,32 +85,12 @@ impl Layout {
 pub(super) struct View<'b> {
     pub(super) drawn: &'b [Strip],
     pub(super) given: &'b [Strip],
-    pub(super) innovations: Rows<'b>,
+    /// What V(t) is made of: innovations, then φ_i(s).
+    pub(super) moves: Rows<'b>,
     /// φ_i(s).
     pub(super) kicks: Rows<'b>,
     /// ∂φ_i(s)/∂h_k, (i, k), k over the columns.
     pub(super) curvature: Rows<'b>,
-}
-
-/// The order in which strips are visited. Taking turns finds the last ones of a visit still near at the next one, where all of them
-/// together are too many to stay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
-    Forwards,
-    Backwards,
-}
-
-impl Order {
-    /// Forwards at the first step, and so on in turns.
-    pub(super) fn of_step(t: usize) -> Self {
-        if t.is_multiple_of(2) { Self::Forwards } else { Self::Backwards }
-    }
-
-    /// From a strip to the one that is visited next, if each of them has so many numbers.
-    #[inline(always)]
-    pub(super) fn ahead(self, numbers: usize) -> isize {
-        if self == Self::Forwards { numbers as isize } else { -(numbers as isize) }
-    }
 }
 
 /// All samples, strip after strip.
@@ -169,7 +149,6 @@ impl Strips {
     /// group of strips, so many sums, is added up in the order of the groups.
     pub(super) fn visit<R>(
         &mut self,
-        order: Order,
         sums: usize,
         room: impl Fn() -> R + Sync + Send,
         visit: impl Fn(&mut R, usize, &[f64], &mut [f64]) + Sync + Send,
@@ -177,20 +156,18 @@ impl Strips {
     ) -> Vec<f64> {
         let (head, blocks) = (self.layout.head(), self.layout.blocks());
         let mut parts = vec![0.0; (self.heads.len() / head).div_ceil(GROUP) * sums];
-        let strips = self.heads.chunks(GROUP * head).zip(self.blocks.chunks_mut(GROUP * blocks));
-        let mut groups: Vec<_> = strips.zip(parts.chunks_mut(sums)).enumerate().collect();
-        if order == Order::Backwards {
-            groups.reverse();
-        }
-        groups.into_par_iter().for_each_init(room, |room, (group, ((heads, many), part))| {
-            let count = heads.len() / head;
-            for turn in 0..count {
-                let at = if order == Order::Forwards { turn } else { count - 1 - turn };
-                let (head, blocks) = (&heads[at * head..][..head], &mut many[at * blocks..][..blocks]);
-                visit(room, group * GROUP + at, head, blocks);
-            }
-            finish(room, part);
-        });
+        self.heads
+            .par_chunks(GROUP * head)
+            .zip(self.blocks.par_chunks_mut(GROUP * blocks))
+            .zip(parts.par_chunks_mut(sums))
+            .enumerate()
+            .for_each_init(room, |room, (group, ((heads, many), part))| {
+                let strips = heads.chunks_exact(head).zip(many.chunks_exact_mut(blocks));
+                for (at, (head, blocks)) in strips.enumerate() {
+                    visit(room, group * GROUP + at, head, blocks);
+                }
+                finish(room, part);
+            });
         let mut total = vec![0.0; sums];
         for part in parts.chunks_exact(sums) {
             total.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);

@@ -147,7 +147,7 @@ mod tests {
         let mut columns = vec![Vec::new(); layout.frozen + 1 + layout.steps * layout.trained];
         for (head, blocks) in points.strips.iter() {
             let strip = layout.view(head, blocks);
-            let innovations = (0..layout.steps).flat_map(|t| strip.innovations.at(t));
+            let innovations = (0..layout.steps).flat_map(|t| &strip.moves.at(t)[..layout.trained]);
             for (column, numbers) in columns.iter_mut().zip(strip.drawn.iter().chain(innovations)) {
                 column.extend(numbers);
             }

@@ -4,9 +4,9 @@ use super::LANES;
 use super::factor::Factor;
 use super::kernels::{Equations, Kernels};
 use super::lanes::Strip;
-use super::memory::{Layout, Order};
+use super::memory::Layout;
 use super::points::Points;
-use super::step::{Known, Room, Step, noise_of};
+use super::step::{Field, Known, Room, Step, noise_of};
 use didact_math::linalg::{Mat, cholesky_psd, solve};
 use didact_math::memory::with_room;
 use didact_math::simd::add_scaled;
@@ -111,7 +111,6 @@ impl<'a> Process<'a> {
         let mut strips = std::mem::take(&mut self.points.strips);
         let step = Step { measures, ..self.step(t, strips.layout) };
         let mut means = strips.visit(
-            step.order,
             step.sums().len(),
             || Room::new(&step),
             |room, index, head, blocks| step.sample(head, blocks, self.points.weights_of(index), room),
@@ -134,20 +133,16 @@ impl<'a> Process<'a> {
 
     /// What all samples share at step t.
     fn step(&self, t: usize, layout: Layout) -> Step<'_> {
-        let rows = &self.factor.rows()[layout.frozen + t * layout.trained..];
         Step {
             t,
             layout,
-            order: Order::of_step(t),
             known: self.known,
             reads_frozen: self.reads_frozen(layout),
             stein: self.stein,
             measures: false,
             equations: self.equations,
             scalars: &self.scalars,
-            rows,
-            reads_latent: rows.iter().any(|row| row[..layout.frozen].iter().any(|c| *c != 0.0)),
-            memory: self.coefficients(t),
+            fields: self.fields(t, layout),
             back: self.backward_coefficients(t),
         }
     }
@@ -166,13 +161,26 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// −(η/δ) R_θ(t,s)_ij as coefficients of φ_j(s), per i.
-    fn coefficients(&self, t: usize) -> Vec<Vec<f64>> {
-        let m = self.equations.shape().trained;
-        let response = |s: usize, i: usize, j: usize| self.kernels.weights_response[t][s][(i, j)];
+    /// W_i(t) = Σ_c L_ic z_c, V_i(t) = W_i(t) − (η/δ) Σ_{s<t} Σ_j R_θ(t,s)_ij φ_j(s).
+    fn fields(&self, t: usize, layout: Layout) -> Vec<Field> {
+        let Layout { trained: m, frozen: f, .. } = layout;
         let memory = -self.equations.step / self.equations.ratio;
-        let row = |i: usize| (0..t * m).map(|c| memory * response(c / m, i, c % m)).collect();
-        (0..m).map(row).collect()
+        let field = |(i, row): (usize, &Vec<f64>)| {
+            let (latent, innovations) = row.split_at(f);
+            let (mut gaussian, mut moved) = (Vec::new(), Vec::new());
+            for (s, innovations) in innovations.chunks(m).enumerate() {
+                gaussian.extend_from_slice(innovations);
+                moved.extend_from_slice(innovations);
+                if s < t {
+                    let response = &self.kernels.weights_response[t][s];
+                    gaussian.extend((0..m).map(|_| 0.0));
+                    moved.extend((0..m).map(|j| memory * response[(i, j)]));
+                }
+            }
+            let latent = if latent.iter().all(|c| *c == 0.0) { Vec::new() } else { latent.to_vec() };
+            Field { latent, gaussian, moved }
+        };
+        self.factor.rows()[f + t * m..].iter().enumerate().map(field).collect()
     }
 
     /// −(η/δ) R_θ(r,s)_kj, (s, j) x (r, k).

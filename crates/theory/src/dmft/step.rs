@@ -4,7 +4,7 @@ use super::LANES;
 use super::backward::{Backward, one_unit, several_units};
 use super::kernels::Equations;
 use super::lanes::{Four, List, Rows, Strip, add_products, ask_for_next, combine, fold, strips, strips_mut};
-use super::memory::{Layout, Order};
+use super::memory::Layout;
 use didact_math::dispatch;
 use didact_math::linalg::dot;
 use didact_math::memory::Table;
@@ -45,11 +45,20 @@ pub(super) struct Known {
     pub(super) label_slopes: bool,
 }
 
+/// A field of the samples at step t as a linear combination.
+pub(super) struct Field {
+    /// Coefficients of the normals of the frozen fields, f; none if all are 0.
+    pub(super) latent: Vec<f64>,
+    /// Those of innovations and kicks in W_i(t), where the latter are 0: (s, m innovations, m kicks).
+    pub(super) gaussian: Vec<f64>,
+    /// The same in V_i(t).
+    pub(super) moved: Vec<f64>,
+}
+
 /// Everything about step t that all samples share.
 pub(super) struct Step<'a> {
     pub(super) t: usize,
     pub(super) layout: Layout,
-    pub(super) order: Order,
     pub(super) equations: &'a Equations,
     pub(super) scalars: &'a [f64],
     pub(super) known: Known,
@@ -59,12 +68,8 @@ pub(super) struct Step<'a> {
     pub(super) stein: bool,
     /// Whether both losses are found on the way.
     pub(super) measures: bool,
-    /// W_i(t) = Σ_c row_i[c] z_c over frozen columns, then innovations.
-    pub(super) rows: &'a [Vec<f64>],
-    /// Whether some of the coefficients of frozen columns are not 0.
-    pub(super) reads_latent: bool,
-    /// −(η/δ) R_θ(t,s)_ij, as coefficients of φ_j(s), per i.
-    pub(super) memory: Vec<Vec<f64>>,
+    /// V_i(t), W_i(t) of every unit.
+    pub(super) fields: Vec<Field>,
     /// −(η/δ) R_θ(r,s)_kj, (s, j) x (r, k); zero for r ≤ s.
     pub(super) back: Vec<f64>,
 }
@@ -174,7 +179,7 @@ impl Step<'_> {
         } else {
             self.moved(head, blocks, &mut room.fields);
         }
-        ask_for_next(&strips(head)[2 * f + 2], self.order.ahead(head.len()));
+        ask_for_next(&strips(head)[2 * f + 2], head.len());
         let (kicks, curvature) = self.layout.now(blocks, self.t);
         let batch = self.batch(&mut room.fields, head);
         let rule = &self.equations.rule;
@@ -216,19 +221,16 @@ impl Step<'_> {
 }
 
 dispatch! {
-    /// W(t) of a strip, or V(t) with what its kicks have left.
+    /// V(t) of a strip, or W(t).
     fn fields(step: &Step, head: &[f64], blocks: &[f64], remembers: bool, out: &mut [Strip]) {
         let strip = step.layout.view(head, blocks);
         let f = step.layout.frozen;
-        let ahead = Some(step.order.ahead(blocks.len()));
         let latent = Rows { strips: strip.drawn, first: 0, width: f, block: f };
-        for ((row, memory), out) in step.rows.iter().zip(&step.memory).zip(out) {
-            let (first, others) = row.split_at(f);
+        for (field, out) in step.fields.iter().zip(out) {
+            let moves = if remembers { &field.moved } else { &field.gaussian };
             combine([
-                List { coefficients: if step.reads_latent { first } else { &[] }, strips: latent, ahead: None },
-                List { coefficients: others, strips: strip.innovations, ahead },
-                // Those of the next samples are asked for when products with them are formed.
-                List { coefficients: if remembers { memory } else { &[] }, strips: strip.kicks, ahead: None },
+                List { coefficients: &field.latent, strips: latent, ahead: None },
+                List { coefficients: moves, strips: strip.moves, ahead: Some(blocks.len()) },
             ], out);
         }
     }
@@ -237,7 +239,7 @@ dispatch! {
 dispatch! {
     /// Adds what a strip that has arrived at step t contributes to C_ℓ(t,s), R_ℓ(t,s) and R_ℓ(t,*).
     fn add_shares(step: &Step, head: &[f64], blocks: &[f64], weights: &Strip, room: &mut Room) {
-        let (strip, ahead) = (step.layout.view(head, blocks), step.order.ahead(blocks.len()));
+        let (strip, ahead) = (step.layout.view(head, blocks), blocks.len());
         let Layout { trained: m, frozen: f, columns, .. } = step.layout;
         let times = step.t + 1;
         for i in 0..m {
@@ -269,7 +271,7 @@ dispatch! {
     /// [`add_shares`] of one unit without derivatives by the frozen fields; apart, since it is hardly longer than what all cases
     /// share.
     fn add_shares_of_one_unit(step: &Step, head: &[f64], blocks: &[f64], weights: &Strip, room: &mut Room) {
-        let (strip, ahead) = (step.layout.view(head, blocks), step.order.ahead(blocks.len()));
+        let (strip, ahead) = (step.layout.view(head, blocks), blocks.len());
         add_products(&strip.kicks.at(step.t)[0], weights, strip.kicks, ahead, &mut room.products);
         one_unit(&mut Backward {
             trained: 1,
