@@ -97,28 +97,14 @@ impl<'a> Iterator for Walk<'a> {
     }
 }
 
-/// One part of a linear combination of strips.
-#[derive(Clone, Copy)]
-pub(super) struct List<'a> {
-    /// In the order of the strips; may end early.
-    pub(super) coefficients: &'a [f64],
-    pub(super) strips: Rows<'a>,
-    /// Numbers from these strips to those of the next samples, to be asked for; none if they are asked for elsewhere.
-    pub(super) ahead: Option<usize>,
-}
-
-/// out = Σ_k coefficients[k] strips[k] over several lists of both.
+/// out += Σ_k coefficients[k] strips[k]; the strips of the next samples lie `ahead` numbers behind.
 #[inline(always)]
-pub(super) fn combine<const N: usize>(lists: [List; N], out: &mut Strip) {
-    let mut sum = [0.0; LANES];
-    for List { coefficients, strips, ahead } in lists {
-        for (c, strip) in coefficients.iter().zip(strips.iter()) {
-            if let Some(ahead) = ahead {
-                ask_for_next(strip, ahead);
-            }
-            for lane in 0..LANES {
-                sum[lane] = c.mul_add(strip[lane], sum[lane]);
-            }
+pub(super) fn add_combination(coefficients: &[f64], strips: Rows, ahead: usize, out: &mut Strip) {
+    let mut sum = *out;
+    for (c, strip) in coefficients.iter().zip(strips.iter()) {
+        ask_for_next(strip, ahead);
+        for lane in 0..LANES {
+            sum[lane] = c.mul_add(strip[lane], sum[lane]);
         }
     }
     *out = sum;
@@ -155,25 +141,17 @@ pub(super) mod tests {
     #[test]
     fn combinations_and_products_are_plain_sums() {
         let strips: Vec<Strip> = (0..6).map(numbers).collect();
-        let coefficients = [0.3, -1.0, 2.0, 0.7, 0.1];
         let mut sum = [7.0; LANES];
-        // Blocks of three; of the second list, places 1 and 2 in the first block and 1 in the second.
-        let rows = |first, width| Rows { strips: &strips, first, width, block: 3 };
-        let list = |range: std::ops::Range<usize>, strips, ahead| List {
-            coefficients: &coefficients[range],
-            strips,
-            ahead,
-        };
-        let lists =
-            [list(0..2, rows(0, 1), None), list(2..2, rows(0, 0), None), list(2..5, rows(1, 2), Some(0))];
-        combine(lists, &mut sum);
+        // Blocks of three: places 1 and 2 in the first of them, 1 in the second.
+        let rows = Rows { strips: &strips, first: 1, width: 2, block: 3 };
+        add_combination(&[2.0, 0.7, 0.1], rows, 0, &mut sum);
         for lane in 0..LANES {
             let at = |k: usize| strips[k][lane];
-            let slow = 0.3 * at(0) - at(3) + 2.0 * at(1) + 0.7 * at(2) + 0.1 * at(4);
+            let slow = 7.0 + 2.0 * at(1) + 0.7 * at(2) + 0.1 * at(4);
             assert!((sum[lane] - slow).abs() < 1e-14);
         }
         let mut products = vec![[0.0; 4]; 3];
-        add_products(&sum, &strips[0], rows(1, 2), 0, &mut products);
+        add_products(&sum, &strips[0], rows, 0, &mut products);
         for (product, place) in products.iter().zip([1, 2, 4]) {
             let slow: f64 = (0..LANES).map(|l| sum[l] * strips[0][l] * strips[place][l]).sum();
             assert!((fold(product) - slow).abs() < 1e-13);

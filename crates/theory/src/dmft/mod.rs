@@ -4,6 +4,7 @@ mod backward;
 mod engine;
 mod estimate;
 mod factor;
+mod given;
 mod kernels;
 mod lanes;
 mod linear;

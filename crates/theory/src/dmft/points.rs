@@ -1,6 +1,7 @@
 //! The normals that drive the data side: scrambled Sobol points, whitened, with importance weights.
 
 use super::LANES;
+use super::given::Given;
 use super::lanes::{Strip, strips};
 use super::memory::{Layout, Strips};
 use didact_math::gauss::normal::quantile;
@@ -15,6 +16,7 @@ use rayon::prelude::*;
 /// The samples of a process live in the same memory, next to what drives them: points serve one process after the other.
 #[derive(Debug, Clone)]
 pub struct Points {
+    pub(super) given: Given,
     pub(super) strips: Strips,
     /// Importance weight per sample, of mean 1.
     weights: Vec<f64>,
@@ -85,10 +87,10 @@ impl Points {
 
     fn new(table: &[Vec<f64>], weights: Vec<f64>, frozen: usize, trained: usize) -> Self {
         assert!(weights.len().is_multiple_of(LANES), "samples come in strips of {LANES}");
-        let steps = (table.len() - frozen - 1) / trained;
-        let layout = Layout { trained, frozen, columns: trained, steps };
+        let (drawn, innovations) = table.split_at(frozen + 1);
+        let layout = Layout { trained, frozen, columns: trained, steps: innovations.len() / trained };
         let uniform = weights.iter().all(|w| *w == 1.0);
-        Self { strips: Strips::new(layout, table), weights, uniform }
+        Self { given: Given::new(drawn), strips: Strips::new(layout, innovations), weights, uniform }
     }
 
     /// N.
@@ -145,10 +147,10 @@ mod tests {
     fn columns(points: &Points) -> Vec<Vec<f64>> {
         let layout = points.strips.layout;
         let mut columns = vec![Vec::new(); layout.frozen + 1 + layout.steps * layout.trained];
-        for (head, blocks) in points.strips.iter() {
-            let strip = layout.view(head, blocks);
-            let innovations = (0..layout.steps).flat_map(|t| &strip.moves.at(t)[..layout.trained]);
-            for (column, numbers) in columns.iter_mut().zip(strip.drawn.iter().chain(innovations)) {
+        for (index, blocks) in points.strips.iter().enumerate() {
+            let moves = layout.view(blocks).moves;
+            let innovations = (0..layout.steps).flat_map(|t| &moves.at(t)[..layout.trained]);
+            for (column, numbers) in columns.iter_mut().zip(points.given.drawn(index).chain(innovations)) {
                 column.extend(numbers);
             }
         }

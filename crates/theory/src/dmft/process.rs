@@ -3,15 +3,11 @@
 use super::LANES;
 use super::factor::Factor;
 use super::kernels::{Equations, Kernels};
-use super::lanes::Strip;
 use super::memory::Layout;
 use super::points::Points;
-use super::step::{Field, Known, Room, Step, noise_of};
+use super::step::{Field, Room, Step};
 use didact_math::linalg::{Mat, cholesky_psd, solve};
-use didact_math::memory::with_room;
-use didact_math::simd::add_scaled;
 use didact_model::Sample;
-use didact_model::rule::Batch;
 
 /// The effective process of one sample,
 ///
@@ -29,7 +25,6 @@ pub struct Process<'a> {
     pub scalars: Vec<f64>,
     /// Of Cov(v, W(0), W(1), …).
     factor: Factor,
-    known: Known,
     /// Responses to the frozen fields by Stein's lemma.
     stein: bool,
     /// Train and test loss of the last step, if found on the way.
@@ -46,34 +41,13 @@ impl<'a> Process<'a> {
         points.strips.fit(if paths { shape.rows() } else { shape.trained });
         let lower = cholesky_psd(&equations.frozen()).expect("frozen rows have a Gram matrix");
         let factor = Factor::new(&lower);
-        let layout = points.strips.layout;
-        let labels = points.strips.all(|head| {
-            let (drawn, given) = layout.begin(head);
-            let (frozen, rest) = given.split_at_mut(shape.frozen);
-            for (coefficients, v) in factor.rows().iter().zip(&mut *frozen) {
-                v.fill(0.0);
-                coefficients.iter().zip(drawn).for_each(|(c, z)| add_scaled(v, *c, z));
-            }
-            let (noise, rest) = rest.split_at_mut(1);
-            if equations.label_noise != 0.0 {
-                noise[0] = drawn[shape.frozen].map(|z| equations.label_noise * z);
-            }
-            with_batch(equations, frozen, &noise[0], |batch| equations.rule.labels(batch, &mut rest[0]))
-        });
-        let label_slopes = paths
-            && points.strips.all(|head| {
-                let (frozen, rest) = layout.begin(head).1.split_at_mut(shape.frozen);
-                let (noise, rest) = rest.split_at_mut(1);
-                let slopes = rest[1..].as_flattened_mut();
-                with_batch(equations, frozen, &noise[0], |batch| equations.rule.label_slopes(batch, slopes))
-            });
+        points.given.tell(equations, &factor, paths);
         Self {
             equations,
             points,
             kernels: Kernels::default(),
             scalars: equations.scalars.clone(),
             factor,
-            known: Known { labels, label_slopes },
             stein: jumps && !equations.all_hard(),
             measured: None,
         }
@@ -113,7 +87,7 @@ impl<'a> Process<'a> {
         let mut means = strips.visit(
             step.sums().len(),
             || Room::new(&step),
-            |room, index, head, blocks| step.sample(head, blocks, self.points.weights_of(index), room),
+            |room, strip, blocks| step.sample(strip, blocks, self.points.weights_of(strip), room),
             |room, out| step.collect(room, out),
         );
         let sums = step.sums();
@@ -136,8 +110,8 @@ impl<'a> Process<'a> {
         Step {
             t,
             layout,
-            known: self.known,
-            reads_frozen: self.reads_frozen(layout),
+            given: &self.points.given,
+            reads_frozen: self.points.given.reads_frozen(self.equations, layout.columns > layout.trained),
             stein: self.stein,
             measures: false,
             equations: self.equations,
@@ -167,18 +141,15 @@ impl<'a> Process<'a> {
         let memory = -self.equations.step / self.equations.ratio;
         let field = |(i, row): (usize, &Vec<f64>)| {
             let (latent, innovations) = row.split_at(f);
-            let (mut gaussian, mut moved) = (Vec::new(), Vec::new());
-            for (s, innovations) in innovations.chunks(m).enumerate() {
-                gaussian.extend_from_slice(innovations);
-                moved.extend_from_slice(innovations);
-                if s < t {
-                    let response = &self.kernels.weights_response[t][s];
-                    gaussian.extend((0..m).map(|_| 0.0));
-                    moved.extend((0..m).map(|j| memory * response[(i, j)]));
-                }
-            }
             let latent = if latent.iter().all(|c| *c == 0.0) { Vec::new() } else { latent.to_vec() };
-            Field { latent, gaussian, moved }
+            let before = self.kernels.weights_response[t].iter();
+            let memory: Vec<f64> = before.flat_map(|r| r.row(i).iter().map(|r| memory * r)).collect();
+            let mut moves = Vec::with_capacity(innovations.len() + memory.len());
+            for (innovations, memory) in innovations.chunks(m).zip(memory.chunks(m)) {
+                moves.extend([innovations, memory].concat());
+            }
+            moves.extend_from_slice(&innovations[memory.len()..]);
+            Field { latent, innovations: innovations.to_vec(), memory, moves }
         };
         self.factor.rows()[f + t * m..].iter().enumerate().map(field).collect()
     }
@@ -222,13 +193,6 @@ impl<'a> Process<'a> {
         self.kernels.kicks_frozen.push(star);
     }
 
-    /// Whether the rule needs to be shown v at every step.
-    fn reads_frozen(&self, layout: Layout) -> bool {
-        let paths = layout.columns > layout.trained;
-        let told = self.known.labels && (self.known.label_slopes || !paths);
-        !(told && self.equations.rule.labels_suffice())
-    }
-
     /// Train loss E l(y, f(V(t))) and test loss E l(y, f(W(t))) of the last step, label noise included: those found on the way, or
     /// by another visit to all samples.
     pub fn losses(&self) -> (f64, f64) {
@@ -237,8 +201,8 @@ impl<'a> Process<'a> {
             let step = self.step(self.steps() - 1, layout);
             let mut fields = vec![0.0; (layout.trained + layout.frozen) * LANES];
             let (mut train, mut test) = (0.0, 0.0);
-            for (index, (head, blocks)) in self.points.strips.iter().enumerate() {
-                let losses = step.losses(head, blocks, self.points.weights_of(index), &mut fields);
+            for (strip, blocks) in self.points.strips.iter().enumerate() {
+                let losses = step.losses(strip, blocks, self.points.weights_of(strip), &mut fields);
                 train += losses[0];
                 test += losses[1];
             }
@@ -254,29 +218,14 @@ impl<'a> Process<'a> {
         let n = self.points.samples() as f64;
         let rows = layout.trained + layout.frozen;
         let (mut fields, mut sample) = (vec![0.0; rows * LANES], vec![0.0; rows]);
-        for (index, (head, blocks)) in self.points.strips.iter().enumerate() {
-            step.moved(head, blocks, &mut fields);
-            let batch = step.batch(&mut fields, head);
-            for (lane, weight) in self.points.weights_of(index).iter().enumerate() {
+        for (strip, blocks) in self.points.strips.iter().enumerate() {
+            step.moved(strip, blocks, &mut fields);
+            let batch = step.batch(strip, &mut fields);
+            for (lane, weight) in self.points.weights_of(strip).iter().enumerate() {
                 visit(&batch.sample(lane, &mut sample), weight / n);
             }
         }
     }
-}
-
-/// Calls `work` with what a rule sees of samples before the first step: the frozen fields and the noise. The trained fields have a place
-/// and hold anything; labels do not read them.
-fn with_batch<R>(
-    equations: &Equations,
-    frozen: &[Strip],
-    noise: &Strip,
-    work: impl FnOnce(&Batch) -> R,
-) -> R {
-    let shape = equations.shape();
-    with_room(shape.rows() * LANES, |fields| {
-        fields[shape.trained * LANES..].copy_from_slice(frozen.as_flattened());
-        work(&Batch::new(fields, LANES, &equations.scalars, noise_of(equations, noise)))
-    })
 }
 
 /// A run whose rows are longer than 100 has left every reasonable range.

@@ -2,8 +2,9 @@
 
 use super::LANES;
 use super::backward::{Backward, one_unit, several_units};
+use super::given::Given;
 use super::kernels::Equations;
-use super::lanes::{Four, List, Rows, Strip, add_products, ask_for_next, combine, fold, strips, strips_mut};
+use super::lanes::{Four, Rows, Strip, add_combination, add_products, fold, strips_mut};
 use super::memory::Layout;
 use didact_math::dispatch;
 use didact_math::linalg::dot;
@@ -37,22 +38,27 @@ impl Sums {
     }
 }
 
-/// What the samples have been told at the beginning, besides v and the noise.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Known {
-    pub(super) labels: bool,
-    /// ∂y/∂v.
-    pub(super) label_slopes: bool,
-}
-
 /// A field of the samples at step t as a linear combination.
 pub(super) struct Field {
     /// Coefficients of the normals of the frozen fields, f; none if all are 0.
     pub(super) latent: Vec<f64>,
-    /// Those of innovations and kicks in W_i(t), where the latter are 0: (s, m innovations, m kicks).
-    pub(super) gaussian: Vec<f64>,
-    /// The same in V_i(t).
-    pub(super) moved: Vec<f64>,
+    /// Those of innovations, (s, k).
+    pub(super) innovations: Vec<f64>,
+    /// Those of kicks, (s, j).
+    pub(super) memory: Vec<f64>,
+    /// Both, in the order of memory: (s, m innovations, m kicks).
+    pub(super) moves: Vec<f64>,
+}
+
+/// The part of the fields that is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// W(t).
+    Gaussian,
+    /// V(t) − W(t), added to what is there.
+    Memory,
+    /// V(t).
+    Whole,
 }
 
 /// Everything about step t that all samples share.
@@ -61,7 +67,7 @@ pub(super) struct Step<'a> {
     pub(super) layout: Layout,
     pub(super) equations: &'a Equations,
     pub(super) scalars: &'a [f64],
-    pub(super) known: Known,
+    pub(super) given: &'a Given,
     /// Whether the rule needs to be shown v, too.
     pub(super) reads_frozen: bool,
     /// Whether responses to the frozen fields come from Stein's lemma.
@@ -112,12 +118,6 @@ impl Room {
     }
 }
 
-/// The label noise of a strip: what has been drawn, or none.
-pub(super) fn noise_of<'b>(equations: &Equations, drawn: &'b Strip) -> &'b Strip {
-    const SILENCE: Strip = [0.0; LANES];
-    if equations.label_noise == 0.0 { &SILENCE } else { drawn }
-}
-
 impl Step<'_> {
     pub(super) fn sums(&self) -> Sums {
         let Layout { trained: m, frozen: f, .. } = self.layout;
@@ -127,61 +127,39 @@ impl Step<'_> {
     /// What the rule is shown of a strip: V(t) or W(t) as they stand in `fields`, and what is given, as far as the rule reads it.
     /// Other numbers are left where they are, often far from the processor.
     #[inline(always)]
-    pub(super) fn batch<'b>(&'b self, fields: &'b mut [f64], head: &'b [f64]) -> Batch<'b> {
-        let Layout { trained: m, frozen: f, .. } = self.layout;
-        let given = &strips(head)[f + 1..];
-        if self.reads_frozen {
-            fields[m * LANES..].copy_from_slice(given[..f].as_flattened());
-        }
-        let only_if = |known, numbers| if known { numbers } else { &[][..] };
-        Batch {
-            labels: only_if(self.known.labels, &given[f + 1][..]),
-            label_slopes: only_if(self.known.label_slopes, given[f + 2..].as_flattened()),
-            ..Batch::new(fields, LANES, self.scalars, noise_of(self.equations, &given[f]))
-        }
-    }
-
-    /// W(t) of a strip, in the first m strips of `out`.
-    fn gaussian(&self, head: &[f64], blocks: &[f64], out: &mut [f64]) {
-        fields(self, head, blocks, false, strips_mut(out));
+    pub(super) fn batch<'b>(&'b self, strip: usize, fields: &'b mut [f64]) -> Batch<'b> {
+        self.given.show(strip, fields, self.scalars, self.reads_frozen)
     }
 
     /// V(t) of a strip, in the first m strips of `out`.
-    pub(super) fn moved(&self, head: &[f64], blocks: &[f64], out: &mut [f64]) {
-        fields(self, head, blocks, true, strips_mut(out));
+    pub(super) fn moved(&self, strip: usize, blocks: &[f64], out: &mut [f64]) {
+        fields(self, strip, blocks, Part::Whole, strips_mut(out));
     }
 
-    /// Σ weight ℓ of a strip at V(t) and at W(t): its shares of train and test loss. V(t) is left in `fields`.
-    pub(super) fn losses(
-        &self,
-        head: &[f64],
-        blocks: &[f64],
-        weights: &Strip,
-        fields: &mut [f64],
-    ) -> [f64; 2] {
+    /// Σ weight ℓ of a strip at V(t) and at W(t): its shares of train and test loss. V(t) is left in `out`.
+    pub(super) fn losses(&self, strip: usize, blocks: &[f64], weights: &Strip, out: &mut [f64]) -> [f64; 2] {
         let mut losses = [0.0; LANES];
-        let mut share = |fields: &mut [f64]| {
-            self.equations.rule.loss_batch(&self.batch(fields, head), &mut losses);
+        let mut share = |out: &mut [f64]| {
+            self.equations.rule.loss_batch(&self.batch(strip, out), &mut losses);
             dot(&losses, weights)
         };
-        self.gaussian(head, blocks, fields);
-        let test = share(fields);
-        self.moved(head, blocks, fields);
-        [share(fields), test]
+        fields(self, strip, blocks, Part::Gaussian, strips_mut(out));
+        let test = share(out);
+        fields(self, strip, blocks, Part::Memory, strips_mut(out));
+        [share(out), test]
     }
 
     /// Moves a strip to step t and adds its share of the kernels to the sums in the room.
-    pub(super) fn sample(&self, head: &[f64], blocks: &mut [f64], weights: &Strip, room: &mut Room) {
-        let Layout { frozen: f, columns, .. } = self.layout;
+    pub(super) fn sample(&self, strip: usize, blocks: &mut [f64], weights: &Strip, room: &mut Room) {
         if self.measures {
-            let losses = self.losses(head, blocks, weights, &mut room.fields);
+            let losses = self.losses(strip, blocks, weights, &mut room.fields);
             room.losses.iter_mut().zip(losses).for_each(|(sum, loss)| *sum += loss);
         } else {
-            self.moved(head, blocks, &mut room.fields);
+            self.moved(strip, blocks, &mut room.fields);
         }
-        ask_for_next(&strips(head)[2 * f + 2], head.len());
+        let columns = self.layout.columns;
         let (kicks, curvature) = self.layout.now(blocks, self.t);
-        let batch = self.batch(&mut room.fields, head);
+        let batch = self.batch(strip, &mut room.fields);
         let rule = &self.equations.rule;
         if !self.scalars.is_empty() {
             rule.kick_batch(&batch, kicks, &mut room.kick.scalars);
@@ -189,9 +167,9 @@ impl Step<'_> {
         }
         rule.curvature_batch(&batch, columns, kicks, curvature);
         if columns == 1 && !self.stein {
-            add_shares_of_one_unit(self, head, blocks, weights, room);
+            add_shares_of_one_unit(self, blocks, weights, room);
         } else {
-            add_shares(self, head, blocks, weights, room);
+            add_shares(self, strip, blocks, weights, room);
         }
     }
 
@@ -221,40 +199,49 @@ impl Step<'_> {
 }
 
 dispatch! {
-    /// V(t) of a strip, or W(t).
-    fn fields(step: &Step, head: &[f64], blocks: &[f64], remembers: bool, out: &mut [Strip]) {
-        let strip = step.layout.view(head, blocks);
-        let f = step.layout.frozen;
-        let latent = Rows { strips: strip.drawn, first: 0, width: f, block: f };
+    /// The fields of a strip, or a part of them.
+    fn fields(step: &Step, strip: usize, blocks: &[f64], part: Part, out: &mut [Strip]) {
+        let view = step.layout.view(blocks);
         for (field, out) in step.fields.iter().zip(out) {
-            let moves = if remembers { &field.moved } else { &field.gaussian };
-            combine([
-                List { coefficients: &field.latent, strips: latent, ahead: None },
-                List { coefficients: moves, strips: strip.moves, ahead: Some(blocks.len()) },
-            ], out);
+            if part != Part::Memory {
+                *out = [0.0; LANES];
+                for (c, z) in field.latent.iter().zip(step.given.drawn(strip)) {
+                    for lane in 0..LANES {
+                        out[lane] = c.mul_add(z[lane], out[lane]);
+                    }
+                }
+            }
+            let (coefficients, strips) = match part {
+                Part::Whole => (&field.moves, view.moves),
+                Part::Gaussian => (&field.innovations, Rows { width: step.layout.trained, ..view.moves }),
+                Part::Memory => (&field.memory, view.kicks),
+            };
+            add_combination(coefficients, strips, blocks.len(), out);
         }
     }
 }
 
 dispatch! {
     /// Adds what a strip that has arrived at step t contributes to C_ℓ(t,s), R_ℓ(t,s) and R_ℓ(t,*).
-    fn add_shares(step: &Step, head: &[f64], blocks: &[f64], weights: &Strip, room: &mut Room) {
-        let (strip, ahead) = (step.layout.view(head, blocks), blocks.len());
+    fn add_shares(step: &Step, strip: usize, blocks: &[f64], weights: &Strip, room: &mut Room) {
+        let (view, ahead) = (step.layout.view(blocks), blocks.len());
         let Layout { trained: m, frozen: f, columns, .. } = step.layout;
         let times = step.t + 1;
         for i in 0..m {
-            let own = &strip.kicks.at(step.t)[i];
+            let own = &view.kicks.at(step.t)[i];
             let sums = i * times * m..(i + 1) * times * m;
-            add_products(own, weights, strip.kicks, ahead, &mut room.products[sums.clone()]);
+            add_products(own, weights, view.kicks, ahead, &mut room.products[sums.clone()]);
             if step.stein {
-                let frozen = Rows { strips: strip.given, first: 0, width: f, block: f };
-                add_products(own, weights, frozen, 0, &mut room.frozen[i * f..(i + 1) * f]);
+                for (v, sum) in step.given.frozen(strip).zip(&mut room.frozen[i * f..]) {
+                    let v = Rows { strips: std::slice::from_ref(v), first: 0, width: 1, block: 1 };
+                    add_products(own, weights, v, 0, std::slice::from_mut(sum));
+                }
             }
             several_units(&mut Backward {
                 trained: m,
                 columns,
                 row: i,
-                curvature: strip.curvature,
+                curvature: view.curvature,
                 ahead,
                 weights,
                 back: &step.back,
@@ -270,14 +257,14 @@ dispatch! {
 dispatch! {
     /// [`add_shares`] of one unit without derivatives by the frozen fields; apart, since it is hardly longer than what all cases
     /// share.
-    fn add_shares_of_one_unit(step: &Step, head: &[f64], blocks: &[f64], weights: &Strip, room: &mut Room) {
-        let (strip, ahead) = (step.layout.view(head, blocks), blocks.len());
-        add_products(&strip.kicks.at(step.t)[0], weights, strip.kicks, ahead, &mut room.products);
+    fn add_shares_of_one_unit(step: &Step, blocks: &[f64], weights: &Strip, room: &mut Room) {
+        let (view, ahead) = (step.layout.view(blocks), blocks.len());
+        add_products(&view.kicks.at(step.t)[0], weights, view.kicks, ahead, &mut room.products);
         one_unit(&mut Backward {
             trained: 1,
             columns: 1,
             row: 0,
-            curvature: strip.curvature,
+            curvature: view.curvature,
             ahead,
             weights,
             back: &step.back,

@@ -1,0 +1,132 @@
+//! What every sample has from the beginning.
+
+use super::LANES;
+use super::factor::Factor;
+use super::kernels::Equations;
+use super::lanes::{Strip, strips, strips_mut};
+use didact_math::memory::{Table, with_room};
+use didact_math::simd::add_scaled;
+use didact_model::rule::Batch;
+use rayon::prelude::*;
+
+/// Samples whose labels are computed together.
+const MANY: usize = 1024;
+
+/// What every sample has from the beginning: the normals that are drawn for it, and what follows from them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Given {
+    /// Normals of the frozen fields, then of the noise; columns of N.
+    drawn: Vec<Table>,
+    /// v; columns of N.
+    frozen: Vec<Table>,
+    /// The label noise, where there is any.
+    noise: Option<Table>,
+    /// y, where the rule has labels that the frozen fields and the noise decide.
+    labels: Option<Table>,
+    /// ∂y/∂v, where it is needed and known; f strips for each strip of samples.
+    label_slopes: Option<Table>,
+}
+
+fn table(numbers: &[f64]) -> Table {
+    let mut table = Table::zeros(numbers.len());
+    table.copy_from_slice(numbers);
+    table
+}
+
+impl Given {
+    /// Columns of normals: frozen fields, then the noise.
+    pub(super) fn new(drawn: &[Vec<f64>]) -> Self {
+        Self { drawn: drawn.iter().map(|column| table(column)).collect(), ..Self::default() }
+    }
+
+    /// What follows for a rule, with v = L z.
+    pub(super) fn tell(&mut self, equations: &Equations, factor: &Factor, slopes: bool) {
+        let (rule, shape) = (&equations.rule, equations.shape());
+        let n = self.samples();
+        self.frozen.resize_with(shape.frozen, || Table::zeros(n));
+        for (coefficients, v) in factor.rows().iter().zip(&mut self.frozen) {
+            v.fill(0.0);
+            coefficients.iter().zip(&self.drawn).for_each(|(c, z)| add_scaled(v, *c, z));
+        }
+        self.noise = (equations.label_noise != 0.0).then(|| {
+            table(&self.drawn[shape.frozen].iter().map(|z| equations.label_noise * z).collect::<Vec<_>>())
+        });
+        let mut labels = self.labels.take().unwrap_or_else(|| Table::zeros(n));
+        let all = |known: Vec<bool>| known.into_iter().all(|known| known);
+        let found = labels.par_chunks_mut(MANY).enumerate().map(|(at, labels)| {
+            self.batch(equations, at * MANY, labels.len(), |batch| rule.labels(batch, labels))
+        });
+        self.labels = all(found.collect()).then_some(labels);
+        let mut table = Table::zeros(if slopes { n * shape.frozen } else { 0 });
+        let found = table.par_chunks_mut(LANES * shape.frozen.max(1)).enumerate().map(|(strip, slopes)| {
+            self.batch(equations, strip * LANES, LANES, |batch| rule.label_slopes(batch, slopes))
+        });
+        self.label_slopes = (all(found.collect()) && slopes).then_some(table);
+    }
+
+    /// Calls `work` with what a rule sees of some samples before the first step: the frozen fields and the noise. The trained fields
+    /// have a place and hold anything; labels do not read them.
+    fn batch<R>(&self, equations: &Equations, from: usize, n: usize, work: impl FnOnce(&Batch) -> R) -> R {
+        let shape = equations.shape();
+        with_room((shape.rows() + 1) * n, |room| {
+            let (fields, noise) = room.split_at_mut(shape.rows() * n);
+            for (v, to) in self.frozen.iter().zip(fields[shape.trained * n..].chunks_exact_mut(n)) {
+                to.copy_from_slice(&v[from..][..n]);
+            }
+            match &self.noise {
+                Some(drawn) => noise.copy_from_slice(&drawn[from..][..n]),
+                None => noise.fill(0.0),
+            }
+            work(&Batch::new(fields, n, &equations.scalars, noise))
+        })
+    }
+
+    /// Whether a rule has to be shown v at every step, although it may have been told all that it makes of it.
+    pub(super) fn reads_frozen(&self, equations: &Equations, slopes: bool) -> bool {
+        let told = self.labels.is_some() && (self.label_slopes.is_some() || !slopes);
+        !(told && equations.rule.labels_suffice())
+    }
+
+    /// N.
+    pub(super) fn samples(&self) -> usize {
+        self.drawn.first().map_or(0, |column| column.len())
+    }
+
+    /// Normals of the frozen fields and of the noise.
+    #[inline(always)]
+    pub(super) fn drawn(&self, strip: usize) -> impl Iterator<Item = &Strip> {
+        self.drawn.iter().map(move |column| &strips(column)[strip])
+    }
+
+    /// v.
+    pub(super) fn frozen(&self, strip: usize) -> impl Iterator<Item = &Strip> {
+        self.frozen.iter().map(move |column| &strips(column)[strip])
+    }
+
+    /// What a rule is shown of a strip: the fields as they stand, v behind them if asked for, and all else that is given.
+    #[inline(always)]
+    pub(super) fn show<'b>(
+        &'b self,
+        strip: usize,
+        fields: &'b mut [f64],
+        scalars: &'b [f64],
+        frozen: bool,
+    ) -> Batch<'b> {
+        const SILENCE: Strip = [0.0; LANES];
+        let column = |numbers: &'b Table| -> &'b [f64] { &numbers[strip * LANES..][..LANES] };
+        if frozen {
+            let behind = fields.len() / LANES - self.frozen.len();
+            for (to, v) in strips_mut(fields)[behind..].iter_mut().zip(&self.frozen) {
+                to.copy_from_slice(column(v));
+            }
+        }
+        Batch {
+            labels: self.labels.as_ref().map_or(&[], column),
+            label_slopes: self.label_slopes.as_ref().map_or(&[], |slopes| {
+                let wide = LANES * self.frozen.len();
+                &slopes[strip * wide..][..wide]
+            }),
+            ..Batch::new(fields, LANES, scalars, self.noise.as_ref().map_or(&SILENCE, column))
+        }
+    }
+}
