@@ -219,29 +219,8 @@ impl Activation for Gelu {
     fn jets(&self, z: &[f64], value: &mut [f64], slope: &mut [f64], curvature: &mut [f64]) {
         gelu_jets(z, value, slope, curvature);
     }
-    fn values(&self, z: &mut [f64]) {
-        gelu_values(z);
-    }
     fn resolution(&self) -> f64 {
         0.3 // entire: only the width of φ counts
-    }
-}
-
-dispatch! {
-    /// z Φ(z), as [`gelu_jets`] computes it.
-    fn gelu_values(z: &mut [f64]) {
-        for z in z.chunks_mut(32) {
-            let (mut ratio, mut density) = ([0.0; 32], [0.0; 32]);
-            for i in 0..z.len() {
-                ratio[i] = mills_ratio(z[i]);
-            }
-            for i in 0..z.len() {
-                density[i] = normal_density(z[i]);
-            }
-            for i in 0..z.len() {
-                z[i] *= normal_cdf(z[i], density[i], ratio[i]);
-            }
-        }
     }
 }
 

@@ -72,16 +72,6 @@ impl TwoLayerRule {
         (2 * self.trained() + 6) * size
     }
 
-    /// The labels of a batch: those it knows, or new ones.
-    fn labels_of<'a>(&self, batch: &Batch<'a>, room: &'a mut [f64]) -> &'a [f64] {
-        if batch.labels.is_empty() {
-            self.labels(batch, room);
-            room
-        } else {
-            batch.labels
-        }
-    }
-
     fn batch_units<'a>(&self, batch: &Batch<'a>, room: &'a mut [f64]) -> BatchUnits<'a> {
         let (m, n) = (self.trained(), batch.size);
         let (slopes, room) = room.split_at_mut(m * n);
@@ -91,7 +81,12 @@ impl TwoLayerRule {
         let (value, room) = room.split_at_mut(n);
         let (first, room) = room.split_at_mut(n);
         let (second, own) = room.split_at_mut(n);
-        let labels = self.labels_of(batch, own);
+        let labels = if batch.labels.is_empty() {
+            self.labels(batch, own);
+            own
+        } else {
+            batch.labels
+        };
         for j in 0..m {
             let own = j * n..(j + 1) * n;
             let mut fields = &batch.fields[own.clone()];
@@ -181,20 +176,8 @@ impl LocalRule for TwoLayerRule {
     }
 
     fn loss_batch(&self, batch: &Batch, out: &mut [f64]) {
-        let n = batch.size;
-        with_room(3 * n, |room| {
-            let (residuals, room) = room.split_at_mut(n);
-            let (value, own) = room.split_at_mut(n);
-            let labels = self.labels_of(batch, own);
-            for (j, (a, b)) in self.weights.iter().zip(&self.biases).enumerate() {
-                value.iter_mut().zip(&batch.fields[j * n..]).for_each(|(z, h)| *z = h + b);
-                self.activation.values(value);
-                if j == 0 {
-                    lanes::residuals(*a, value, labels, residuals);
-                } else {
-                    add_scaled(residuals, *a, value);
-                }
-            }
+        with_room(self.room(batch.size), |room| {
+            let BatchUnits { residuals, labels, .. } = self.batch_units(batch, room);
             self.loss.values(residuals, labels, out);
         });
     }
