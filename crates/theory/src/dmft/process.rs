@@ -36,6 +36,8 @@ impl<'a> Process<'a> {
     /// innovations as steps will be made; of earlier processes they know nothing.
     pub fn new(equations: &'a Equations, points: &'a mut Points) -> Self {
         let shape = equations.shape();
+        let layout = points.strips.layout;
+        assert_eq!((layout.trained, layout.frozen), (shape.trained, shape.frozen), "points of other fields");
         let jumps = equations.rule.jumps().frozen;
         let paths = !equations.all_hard() && !jumps;
         points.strips.fit(if paths { shape.rows() } else { shape.trained });
