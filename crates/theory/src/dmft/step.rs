@@ -255,8 +255,8 @@ dispatch! {
 }
 
 dispatch! {
-    /// [`add_shares`] of one unit without derivatives by the frozen fields; apart, since it is hardly longer than what all cases
-    /// share.
+    /// [`add_shares`] of one unit without derivatives by the frozen fields. Apart, since what the compiler prepares for the loop over
+    /// units cost it 15 % of its time.
     fn add_shares_of_one_unit(step: &Step, blocks: &[f64], weights: &Strip, room: &mut Room) {
         let (view, ahead) = (step.layout.view(blocks), blocks.len());
         add_products(&view.kicks.at(step.t)[0], weights, view.kicks, ahead, &mut room.products);
