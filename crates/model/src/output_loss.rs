@@ -173,7 +173,7 @@ pub(crate) use with_derivatives;
 #[inline(always)]
 pub(crate) fn pseudo_huber(inverse_kappa: f64, r: f64) -> (f64, f64) {
     let scaled = r * inverse_kappa;
-    // The division first: the root need not wait for it twice.
+    // The division before the root: ρ″ is then one product.
     let inverse_square = 1.0 / (1.0 + scaled * scaled);
     let inverse = inverse_square.sqrt();
     (r * inverse, inverse * inverse_square)

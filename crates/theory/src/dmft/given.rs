@@ -27,16 +27,15 @@ pub(super) struct Given {
     label_slopes: Option<Table>,
 }
 
-fn table(numbers: &[f64]) -> Table {
-    let mut table = Table::zeros(numbers.len());
-    table.copy_from_slice(numbers);
-    table
-}
-
 impl Given {
     /// Columns of normals: frozen fields, then the noise.
     pub(super) fn new(drawn: &[Vec<f64>]) -> Self {
-        Self { drawn: drawn.iter().map(|column| table(column)).collect(), ..Self::default() }
+        let table = |column: &Vec<f64>| {
+            let mut table = Table::zeros(column.len());
+            table.copy_from_slice(column);
+            table
+        };
+        Self { drawn: drawn.iter().map(table).collect(), ..Self::default() }
     }
 
     /// What follows for a rule, with v = L z.
@@ -49,7 +48,9 @@ impl Given {
             coefficients.iter().zip(&self.drawn).for_each(|(c, z)| add_scaled(v, *c, z));
         }
         self.noise = (equations.label_noise != 0.0).then(|| {
-            table(&self.drawn[shape.frozen].iter().map(|z| equations.label_noise * z).collect::<Vec<_>>())
+            let mut noise = Table::zeros(n);
+            add_scaled(&mut noise, equations.label_noise, &self.drawn[shape.frozen]);
+            noise
         });
         let mut labels = self.labels.take().unwrap_or_else(|| Table::zeros(n));
         let all = |known: Vec<bool>| known.into_iter().all(|known| known);

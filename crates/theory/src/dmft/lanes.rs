@@ -22,6 +22,7 @@ pub(super) fn strips_mut(numbers: &mut [f64]) -> &mut [Strip] {
     numbers.as_chunks_mut().0
 }
 
+/// Part by part.
 #[inline(always)]
 pub(super) fn plus(a: Four, b: Four) -> Four {
     [a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]]
@@ -50,7 +51,7 @@ pub(super) fn ask_for_next(numbers: &[f64], ahead: usize) {
     }
 }
 
-/// Strips of one kind at all times, `width` of them in each block of so many.
+/// Strips of one kind at all times, `width` of them, at least one, in each block of so many.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a> {
     pub(super) strips: &'a [Strip],
@@ -91,7 +92,7 @@ impl<'a> Iterator for Walk<'a> {
             self.place += self.rows.block - self.rows.width;
         }
         let strip = self.rows.strips.get(self.place)?;
-        self.left = self.left.wrapping_sub(1);
+        self.left -= 1;
         self.place += 1;
         Some(strip)
     }

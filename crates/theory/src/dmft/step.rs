@@ -9,6 +9,7 @@ use super::memory::Layout;
 use didact_math::dispatch;
 use didact_math::linalg::dot;
 use didact_math::memory::Table;
+use didact_math::simd::add_scaled;
 use didact_model::Kick;
 use didact_model::rule::Batch;
 
@@ -206,9 +207,7 @@ dispatch! {
             if part != Part::Memory {
                 *out = [0.0; LANES];
                 for (c, z) in field.latent.iter().zip(step.given.drawn(strip)) {
-                    for lane in 0..LANES {
-                        out[lane] = c.mul_add(z[lane], out[lane]);
-                    }
+                    add_scaled(out, *c, z);
                 }
             }
             let (coefficients, strips) = match part {
