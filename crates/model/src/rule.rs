@@ -86,6 +86,19 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// The losses of a mini-batch to second order in the fields, one list after the other; sample j of every list last.
+#[derive(Debug)]
+pub struct Expansion<'a> {
+    /// The losses. Left out where there is no room for them.
+    pub losses: &'a mut [f64],
+    /// Kicks, trained x size.
+    pub kicks: &'a mut [f64],
+    /// How many fields, counted from the first, are asked about.
+    pub columns: usize,
+    /// ∂kick_i/∂h_k for these fields, trained x columns x size.
+    pub curvature: &'a mut [f64],
+}
+
 /// Where `kick` jumps, so that the mean of its derivative is not the mean of `curvature`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Jumps {
@@ -204,8 +217,12 @@ pub trait LocalRule: Send + Sync + Debug {
         }
     }
 
-    /// The kicks of a mini-batch (trained x size) and ∂kick_i/∂h_k for the first `columns` fields (trained x columns x size).
-    fn curvature_batch(&self, batch: &Batch, columns: usize, kicks: &mut [f64], curvature: &mut [f64]) {
+    /// Kicks and their derivatives for a mini-batch, and its losses if there is room for them.
+    fn expand_batch(&self, batch: &Batch, out: Expansion) {
+        let Expansion { losses, kicks, columns, curvature } = out;
+        if !losses.is_empty() {
+            self.loss_batch(batch, losses);
+        }
         let shape = self.shape();
         let (mut fields, mut kick) = (vec![0.0; shape.rows()], Kick::new(shape));
         let mut one = Mat::zeros(shape.trained, shape.rows());

@@ -3,7 +3,7 @@
 use didact_math::linalg::Mat;
 use didact_math::random::{Address, Stream};
 use didact_model::families::Model;
-use didact_model::rule::{Batch, LocalRule};
+use didact_model::rule::{Batch, Expansion, LocalRule};
 use didact_model::{Kick, Sample};
 
 /// Random fields, scalars near their starting values, and label noise.
@@ -193,8 +193,9 @@ fn labels_and_their_slopes_stand_for_the_frozen_fields() {
         let all = |batch: &Batch, columns: usize| {
             let (mut kicks, mut losses) = (vec![0.0; shape.trained * size], vec![0.0; size]);
             let mut curvature = vec![0.0; shape.trained * columns * size];
-            rule.loss_batch(batch, &mut losses);
-            rule.curvature_batch(batch, columns, &mut kicks, &mut curvature);
+            let out =
+                Expansion { losses: &mut losses, kicks: &mut kicks, columns, curvature: &mut curvature };
+            rule.expand_batch(batch, out);
             [kicks, losses, curvature].concat()
         };
         let (mut labels, mut slopes) = (vec![0.0; size], vec![0.0; shape.frozen * size]);
@@ -229,16 +230,25 @@ fn losses_and_curvatures_of_a_batch_are_those_of_its_samples() {
         let mut losses = vec![0.0; size];
         rule.loss_batch(&batch, &mut losses);
         for columns in [shape.trained, shape.rows()] {
-            let mut kicks = vec![0.0; shape.trained * size];
-            let mut curvature = vec![0.0; shape.trained * columns * size];
-            rule.curvature_batch(&batch, columns, &mut kicks, &mut curvature);
+            let expand = |losses: &mut [f64]| {
+                let mut kicks = vec![0.0; shape.trained * size];
+                let mut curvature = vec![0.0; shape.trained * columns * size];
+                let out = Expansion { losses, kicks: &mut kicks, columns, curvature: &mut curvature };
+                rule.expand_batch(&batch, out);
+                (kicks, curvature)
+            };
+            let mut on_the_way = vec![0.0; size];
+            let (kicks, curvature) = expand(&mut on_the_way);
+            assert_eq!((&kicks, &curvature), (&expand(&mut []).0, &expand(&mut []).1), "{name}");
             let (mut kick, mut one) = (Kick::new(shape), Mat::zeros(shape.trained, shape.rows()));
             for (j, draw) in draws.iter().enumerate() {
                 let sample = Sample { scalars, ..draw.sample() };
                 rule.kick(&sample, &mut kick);
                 rule.curvature(&sample, &mut one);
                 let close = |a: f64, b: f64| (a - b).abs() < 1e-13 * (1.0 + b.abs());
-                assert!(close(losses[j], rule.loss(&sample)), "{name}: loss of sample {j}");
+                for losses in [&losses, &on_the_way] {
+                    assert!(close(losses[j], rule.loss(&sample)), "{name}: loss of sample {j}");
+                }
                 for i in 0..shape.trained {
                     assert!(close(kicks[i * size + j], kick.rows[i]), "{name}: kick {i} of sample {j}");
                     for k in 0..columns {

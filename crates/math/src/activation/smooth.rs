@@ -227,26 +227,22 @@ impl Activation for Gelu {
 dispatch! {
     /// The jets of z Φ(z): absolute errors of a few 1e-16 |z|, also in the lower tail.
     ///
-    /// Three loops over a few arguments at a time: a processor sees several turns of a short loop ahead, and less than two of one
-    /// long enough for all of it.
+    /// Three loops: a processor sees several turns of a short loop ahead, and less than two of one long enough for all of it.
     fn gelu_jets(z: &[f64], value: &mut [f64], slope: &mut [f64], curvature: &mut [f64]) {
-        for from in (0..z.len()).step_by(32) {
-            let range = from..(from + 32).min(z.len());
-            let (z, value) = (&z[range.clone()], &mut value[range.clone()]);
-            let (slope, curvature) = (&mut slope[range.clone()], &mut curvature[range]);
-            for i in 0..z.len() {
-                value[i] = mills_ratio(z[i]);
-            }
-            for i in 0..z.len() {
-                slope[i] = normal_density(z[i]);
-            }
-            for i in 0..z.len() {
-                let (z, density) = (z[i], slope[i]);
-                let cdf = normal_cdf(z, density, value[i]);
-                value[i] = z * cdf;
-                slope[i] = z.mul_add(density, cdf);
-                curvature[i] = (2.0 - z * z) * density;
-            }
+        let n = z.len();
+        let (value, slope, curvature) = (&mut value[..n], &mut slope[..n], &mut curvature[..n]);
+        for i in 0..n {
+            value[i] = mills_ratio(z[i]);
+        }
+        for i in 0..n {
+            slope[i] = normal_density(z[i]);
+        }
+        for i in 0..n {
+            let (z, density) = (z[i], slope[i]);
+            let cdf = normal_cdf(z, density, value[i]);
+            value[i] = z * cdf;
+            slope[i] = z.mul_add(density, cdf);
+            curvature[i] = (2.0 - z * z) * density;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Total derivatives of the kicks along the paths of the samples, backwards in time.
 
 use super::LANES;
-use super::lanes::{Four, Rows, Strip, add, ask_for_next, plus};
+use super::lanes::{Four, HALF, Rows, Strip, add, ask_for_next, half_mut, sums};
 
 /// What is read and written on the way back.
 pub(super) struct Backward<'a> {
@@ -29,108 +29,14 @@ pub(super) struct Backward<'a> {
     pub(super) frozen: &'a mut [Four],
 }
 
-/// Samples of a strip whose sums at two times fit into the registers, with the numbers that they are made of.
-const HALF: usize = LANES / 2;
-
-type Half = [f64; HALF];
-
-/// One half of a strip.
-#[inline(always)]
-fn half(strip: &Strip, from: usize) -> &Half {
-    strip[from..].first_chunk().expect("a strip has two halves")
-}
-
-#[inline(always)]
-fn half_mut(strip: &mut Strip, from: usize) -> &mut Half {
-    strip[from..].first_chunk_mut().expect("a strip has two halves")
-}
-
-/// Adds half a strip to a sum.
-#[inline(always)]
-fn add_half(sum: &mut Four, numbers: &Half) {
-    let fours = numbers.as_chunks::<4>().0;
-    *sum = plus(*sum, plus(plus(fours[0], fours[1]), plus(fours[2], fours[3])));
-}
-
-/// Σ_k coefficients[k] strips[k] for several lists of coefficients: a number that has been loaded serves all of them, and loading
-/// takes as long as computing.
-#[inline(always)]
-fn sums<const N: usize>(coefficients: [&[f64]; N], strips: &[Strip], from: usize) -> [Half; N] {
-    let coefficients = coefficients.map(|list| &list[..strips.len()]);
-    let mut sums = [[0.0; HALF]; N];
-    // The newest is the first strip, and comes last: sums over the others need not wait for it.
-    for k in (0..strips.len()).rev() {
-        let x = half(&strips[k], from);
-        for n in 0..N {
-            let c = coefficients[n][k];
-            for lane in 0..HALF {
-                sums[n][lane] = c.mul_add(x[lane], sums[n][lane]);
-            }
-        }
-    }
-    sums
-}
-
 /// Total derivatives of φ_i(t), backwards in time, times the weights of the samples:
 ///
 ///   X_t = D(t),   g_s = −(η/δ) Σ_{r=s+1..t} X_r R_θ(r,s),   X_s = g_s D(s),
 ///   dφ_i(t)/dW(s) = X_s,   dφ_i(t)/dv = Dv(t) + Σ_s g_s Dv(s).
 ///
 /// Memory grows as t, where propagating all derivatives forward would need t².
-///
-/// Here for one unit and nothing but its own derivative: two times at once.
 #[inline(always)]
-pub(super) fn one_unit(work: &mut Backward) {
-    let t = work.chain.len() - 1;
-    let own = &work.curvature.at(t)[0];
-    ask_for_next(own, work.ahead);
-    let mut now = *work.weights;
-    for lane in 0..LANES {
-        now[lane] *= own[lane];
-    }
-    add(&mut work.response[t], &now);
-    work.chain[t] = now;
-    let mut s = t;
-    // Halves take turns: neither waits for its own last number.
-    while s >= 2 {
-        before::<2>(work, s, 0);
-        before::<2>(work, s, HALF);
-        s -= 2;
-    }
-    if s == 1 {
-        before::<1>(work, s, 0);
-        before::<1>(work, s, HALF);
-    }
-}
-
-/// X at the N times before s, from X_s and all later ones, for half of the samples.
-#[inline(always)]
-fn before<const N: usize>(work: &mut Backward, s: usize, from: usize) {
-    let all = work.chain.len();
-    let back: [&[f64]; N] = std::array::from_fn(|n| &work.back[(s - 1 - n) * all..][..all]);
-    let mut through = sums(back.map(|back| &back[s..]), &work.chain[s..], from);
-    for n in 0..N {
-        let at = s - 1 - n;
-        let own = half(&work.curvature.at(at)[0], from);
-        ask_for_next(own, work.ahead);
-        let mut now = through[n];
-        for lane in 0..HALF {
-            now[lane] *= own[lane];
-        }
-        add_half(&mut work.response[at], &now);
-        *half_mut(&mut work.chain[at], from) = now;
-        for earlier in n + 1..N {
-            let c = back[earlier][at];
-            for lane in 0..HALF {
-                through[earlier][lane] = c.mul_add(now[lane], through[earlier][lane]);
-            }
-        }
-    }
-}
-
-/// [`one_unit`] for several units, or with derivatives by the frozen fields.
-#[inline(always)]
-pub(super) fn several_units(work: &mut Backward) {
+pub(super) fn backward(work: &mut Backward) {
     let Backward {
         trained: m,
         columns,
@@ -196,38 +102,46 @@ pub(super) fn several_units(work: &mut Backward) {
 mod tests {
     use super::*;
     use crate::dmft::lanes::{fold, tests::numbers};
+    use crate::dmft::one_unit::OneUnit;
 
     /// The recursion written out for one sample at a time.
     #[test]
     fn backward_is_the_recursion_of_every_sample() {
         for (m, columns) in [(1, 1), (1, 2), (2, 2), (2, 3), (3, 3)] {
             for t in [0, 1, 2, 3, 6] {
-                check_backward(m, columns, t);
+                check(m, columns, t, false);
             }
         }
+        (0..8).for_each(|t| check(1, 1, t, true));
     }
 
-    fn check_backward(m: usize, columns: usize, t: usize) {
+    fn check(m: usize, columns: usize, t: usize, apart: bool) {
         let all = (t + 1) * m;
         let curvature: Vec<Strip> = (0..all * columns).map(numbers).collect();
         let (weights, back) = (numbers(99), (0..t * m * all).map(|i| (i as f64).cos()).collect::<Vec<_>>());
         for row in 0..m {
             let (mut chain, mut through) = (vec![[0.0; LANES]; all], vec![[0.0; LANES]; m]);
             let (mut response, mut frozen) = (vec![[0.0; 4]; all], vec![[0.0; 4]; columns - m]);
-            let way = if columns == 1 { one_unit } else { several_units };
-            way(&mut Backward {
-                trained: m,
-                columns,
-                row,
-                curvature: Rows { strips: &curvature, first: 0, width: m * columns, block: m * columns },
-                ahead: 0,
-                weights: &weights,
-                back: &back,
-                chain: &mut chain,
-                through: &mut through,
-                response: &mut response,
-                frozen: &mut frozen,
-            });
+            if apart {
+                let past: Vec<[Strip; 3]> = curvature.iter().map(|d| [numbers(7), numbers(8), *d]).collect();
+                let unit = OneUnit { past: &past, ahead: 0 };
+                unit.add_derivatives(&weights, &back, &mut chain, &mut response);
+            } else {
+                let wide = m * columns;
+                backward(&mut Backward {
+                    trained: m,
+                    columns,
+                    row,
+                    curvature: Rows { strips: &curvature, first: 0, width: wide, block: wide },
+                    ahead: 0,
+                    weights: &weights,
+                    back: &back,
+                    chain: &mut chain,
+                    through: &mut through,
+                    response: &mut response,
+                    frozen: &mut frozen,
+                });
+            }
             let (mut slow, mut slow_frozen) = (vec![0.0; all], vec![0.0; columns - m]);
             for lane in 0..LANES {
                 let of = |strip: &Strip| strip[lane];

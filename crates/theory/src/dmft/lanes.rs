@@ -41,6 +41,48 @@ pub(super) fn fold(sum: &Four) -> f64 {
     (sum[0] + sum[2]) + (sum[1] + sum[3])
 }
 
+/// Samples of a strip whose sums at two times fit into the registers, with the numbers that they are made of.
+pub(super) const HALF: usize = LANES / 2;
+
+pub(super) type Half = [f64; HALF];
+
+/// One half of a strip.
+#[inline(always)]
+pub(super) fn half(strip: &Strip, from: usize) -> &Half {
+    strip[from..].first_chunk().expect("a strip has two halves")
+}
+
+#[inline(always)]
+pub(super) fn half_mut(strip: &mut Strip, from: usize) -> &mut Half {
+    strip[from..].first_chunk_mut().expect("a strip has two halves")
+}
+
+/// Adds half a strip to a sum.
+#[inline(always)]
+pub(super) fn add_half(sum: &mut Four, numbers: &Half) {
+    let fours = numbers.as_chunks::<4>().0;
+    *sum = plus(*sum, plus(plus(fours[0], fours[1]), plus(fours[2], fours[3])));
+}
+
+/// Σ_k coefficients[k] strips[k] for several lists of coefficients: a number that has been loaded serves all of them, and loading
+/// takes as long as computing.
+#[inline(always)]
+pub(super) fn sums<const N: usize>(coefficients: [&[f64]; N], strips: &[Strip], from: usize) -> [Half; N] {
+    let coefficients = coefficients.map(|list| &list[..strips.len()]);
+    let mut sums = [[0.0; HALF]; N];
+    // The newest is the first strip, and comes last: sums over the others need not wait for it.
+    for k in (0..strips.len()).rev() {
+        let x = half(&strips[k], from);
+        for n in 0..N {
+            let c = coefficients[n][k];
+            for lane in 0..HALF {
+                sums[n][lane] = c.mul_add(x[lane], sums[n][lane]);
+            }
+        }
+    }
+    sums
+}
+
 /// Asks for what lies so many numbers behind this: samples that come next do the same work on other memory, and the pauses for
 /// computing are too long for the processor to see a stream.
 #[inline(always)]
@@ -67,48 +109,73 @@ impl<'a> Rows<'a> {
         &self.strips[s * self.block + self.first..][..self.width]
     }
 
-    /// All of them, time after time.
+    /// Those of one time after the other.
     #[inline(always)]
-    fn iter(&self) -> Walk<'a> {
-        Walk { rows: *self, place: self.first, left: self.width }
-    }
-}
-
-/// One strip of [`Rows`] after the other. Adapters of slices that do the same divide when they begin and multiply at every step.
-struct Walk<'a> {
-    rows: Rows<'a>,
-    place: usize,
-    /// Strips left in this block.
-    left: usize,
-}
-
-impl<'a> Iterator for Walk<'a> {
-    type Item = &'a Strip;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<&'a Strip> {
-        if self.left == 0 {
-            self.left = self.rows.width;
-            self.place += self.rows.block - self.rows.width;
+    fn times(&self) -> Times<'a> {
+        Times {
+            ahead: self.strips.get(self.first..).unwrap_or_default(),
+            width: self.width,
+            block: self.block,
         }
-        let strip = self.rows.strips.get(self.place)?;
-        self.left -= 1;
-        self.place += 1;
-        Some(strip)
     }
 }
 
-/// out += Σ_k coefficients[k] strips[k]; the strips of the next samples lie `ahead` numbers behind.
+/// The strips of [`Rows`] at one time after the other. Adapters of slices that do the same divide when they begin.
+struct Times<'a> {
+    /// From the next time on.
+    ahead: &'a [Strip],
+    width: usize,
+    block: usize,
+}
+
+impl<'a> Iterator for Times<'a> {
+    type Item = &'a [Strip];
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<&'a [Strip]> {
+        let now = self.ahead.get(..self.width)?;
+        self.ahead = self.ahead.get(self.block..).unwrap_or_default();
+        Some(now)
+    }
+}
+
+/// out += Σ_k coefficients[k] strips[k]. The strips of the next samples lie `ahead` numbers behind; the first `asked` of every time
+/// are asked for.
 #[inline(always)]
-pub(super) fn add_combination(coefficients: &[f64], strips: Rows, ahead: usize, out: &mut Strip) {
+pub(super) fn add_combination(
+    coefficients: &[f64],
+    strips: Rows,
+    asked: usize,
+    ahead: usize,
+    out: &mut Strip,
+) {
     let mut sum = *out;
-    for (c, strip) in coefficients.iter().zip(strips.iter()) {
-        ask_for_next(strip, ahead);
-        for lane in 0..LANES {
-            sum[lane] = c.mul_add(strip[lane], sum[lane]);
+    let mut coefficients = coefficients.iter();
+    'all: for strips in strips.times() {
+        for (k, strip) in strips.iter().enumerate() {
+            let Some(c) = coefficients.next() else { break 'all };
+            if k < asked {
+                ask_for_next(strip, ahead);
+            }
+            for lane in 0..LANES {
+                sum[lane] = c.mul_add(strip[lane], sum[lane]);
+            }
         }
     }
     *out = sum;
+}
+
+/// sum += Σ a b.
+#[inline(always)]
+pub(super) fn add_product(sum: &mut Four, a: &Strip, b: &Strip) {
+    let (mut even, mut odd) = (*sum, [0.0; 4]);
+    for place in (0..LANES).step_by(8) {
+        for lane in 0..4 {
+            even[lane] = a[place + lane].mul_add(b[place + lane], even[lane]);
+            odd[lane] = a[place + 4 + lane].mul_add(b[place + 4 + lane], odd[lane]);
+        }
+    }
+    *sum = plus(even, odd);
 }
 
 /// sums[k] += Σ a weights strips[k]; the strips of the next samples lie `ahead` numbers behind.
@@ -118,16 +185,13 @@ pub(super) fn add_products(a: &Strip, weights: &Strip, strips: Rows, ahead: usiz
     for lane in 0..LANES {
         own[lane] = a[lane] * weights[lane];
     }
-    for (sum, strip) in sums.iter_mut().zip(strips.iter()) {
-        ask_for_next(strip, ahead);
-        let (mut even, mut odd) = (*sum, [0.0; 4]);
-        for place in (0..LANES).step_by(8) {
-            for lane in 0..4 {
-                even[lane] = own[place + lane].mul_add(strip[place + lane], even[lane]);
-                odd[lane] = own[place + 4 + lane].mul_add(strip[place + 4 + lane], odd[lane]);
-            }
+    let mut sums = sums.iter_mut();
+    for strips in strips.times() {
+        for strip in strips {
+            let Some(sum) = sums.next() else { return };
+            ask_for_next(strip, ahead);
+            add_product(sum, &own, strip);
         }
-        *sum = plus(even, odd);
     }
 }
 
@@ -145,7 +209,7 @@ pub(super) mod tests {
         let mut sum = [7.0; LANES];
         // Blocks of three: places 1 and 2 in the first of them, 1 in the second.
         let rows = Rows { strips: &strips, first: 1, width: 2, block: 3 };
-        add_combination(&[2.0, 0.7, 0.1], rows, 0, &mut sum);
+        add_combination(&[2.0, 0.7, 0.1], rows, 1, 0, &mut sum);
         for lane in 0..LANES {
             let at = |k: usize| strips[k][lane];
             let slow = 7.0 + 2.0 * at(1) + 0.7 * at(2) + 0.1 * at(4);

@@ -9,6 +9,7 @@ mod kernels;
 mod lanes;
 mod linear;
 mod memory;
+mod one_unit;
 mod points;
 mod process;
 mod step;

@@ -1,17 +1,18 @@
 //! One step of the data side: every sample moves, and adds its share to the kernels.
 
 use super::LANES;
-use super::backward::{Backward, one_unit, several_units};
+use super::backward::{Backward, backward};
 use super::given::Given;
 use super::kernels::Equations;
 use super::lanes::{Four, Rows, Strip, add_combination, add_products, fold, strips_mut};
 use super::memory::Layout;
+use super::one_unit::OneUnit;
 use didact_math::dispatch;
 use didact_math::linalg::dot;
 use didact_math::memory::Table;
 use didact_math::simd::add_scaled;
 use didact_model::Kick;
-use didact_model::rule::Batch;
+use didact_model::rule::{Batch, Expansion};
 
 /// Sums over samples, one list after the other.
 #[derive(Debug, Clone, Copy)]
@@ -97,6 +98,8 @@ pub(super) struct Room {
     frozen: Vec<Four>,
     kick: Kick,
     scalars: Vec<f64>,
+    /// ℓ of the samples of a strip.
+    loss: Strip,
     /// Train and test.
     losses: [f64; 2],
 }
@@ -113,6 +116,7 @@ impl Room {
             response: vec![[0.0; 4]; m * (step.t + 1) * m],
             frozen: vec![[0.0; 4]; m * f],
             scalars: vec![0.0; kick.scalars.len()],
+            loss: [0.0; LANES],
             losses: [0.0; 2],
             kick,
         }
@@ -132,9 +136,20 @@ impl Step<'_> {
         self.given.show(strip, fields, self.scalars, self.reads_frozen)
     }
 
+    /// Whether there is one unit, and its own derivative is all that is kept: the case with loops of its own.
+    #[inline(always)]
+    fn of_one_unit(&self) -> bool {
+        self.layout.columns == 1 && !self.stein
+    }
+
     /// V(t) of a strip, in the first m strips of `out`.
     pub(super) fn moved(&self, strip: usize, blocks: &[f64], out: &mut [f64]) {
-        fields(self, strip, blocks, Part::Whole, strips_mut(out));
+        let out = strips_mut(out);
+        if self.of_one_unit() {
+            field_of_one_unit(self, strip, blocks, &mut out[0]);
+        } else {
+            fields(self, strip, blocks, Part::Whole, out);
+        }
     }
 
     /// Σ weight ℓ of a strip at V(t) and at W(t): its shares of train and test loss. V(t) is left in `out`.
@@ -152,22 +167,28 @@ impl Step<'_> {
 
     /// Moves a strip to step t and adds its share of the kernels to the sums in the room.
     pub(super) fn sample(&self, strip: usize, blocks: &mut [f64], weights: &Strip, room: &mut Room) {
+        let rule = &self.equations.rule;
         if self.measures {
-            let losses = self.losses(strip, blocks, weights, &mut room.fields);
-            room.losses.iter_mut().zip(losses).for_each(|(sum, loss)| *sum += loss);
+            fields(self, strip, blocks, Part::Gaussian, strips_mut(&mut room.fields));
+            rule.loss_batch(&self.batch(strip, &mut room.fields), &mut room.loss);
+            room.losses[1] += dot(&room.loss, weights);
+            fields(self, strip, blocks, Part::Memory, strips_mut(&mut room.fields));
         } else {
             self.moved(strip, blocks, &mut room.fields);
         }
         let columns = self.layout.columns;
         let (kicks, curvature) = self.layout.now(blocks, self.t);
         let batch = self.batch(strip, &mut room.fields);
-        let rule = &self.equations.rule;
         if !self.scalars.is_empty() {
             rule.kick_batch(&batch, kicks, &mut room.kick.scalars);
             room.scalars.iter_mut().zip(&room.kick.scalars).for_each(|(sum, g)| *sum += g);
         }
-        rule.curvature_batch(&batch, columns, kicks, curvature);
-        if columns == 1 && !self.stein {
+        let losses = if self.measures { &mut room.loss[..] } else { &mut [] };
+        rule.expand_batch(&batch, Expansion { losses, kicks, columns, curvature });
+        if self.measures {
+            room.losses[0] += dot(&room.loss, weights);
+        }
+        if self.of_one_unit() {
             add_shares_of_one_unit(self, blocks, weights, room);
         } else {
             add_shares(self, strip, blocks, weights, room);
@@ -215,7 +236,9 @@ dispatch! {
                 Part::Gaussian => (&field.innovations, Rows { width: step.layout.trained, ..view.moves }),
                 Part::Memory => (&field.memory, view.kicks),
             };
-            add_combination(coefficients, strips, blocks.len(), out);
+            // Kicks are read once more, and asked for then: the requests of a strip are spread over its time.
+            let asked = if part == Part::Memory { 0 } else { step.layout.trained };
+            add_combination(coefficients, strips, asked, blocks.len(), out);
         }
     }
 }
@@ -236,7 +259,7 @@ dispatch! {
                     add_products(own, weights, v, 0, std::slice::from_mut(sum));
                 }
             }
-            several_units(&mut Backward {
+            backward(&mut Backward {
                 trained: m,
                 columns,
                 row: i,
@@ -254,23 +277,22 @@ dispatch! {
 }
 
 dispatch! {
-    /// [`add_shares`] of one unit without derivatives by the frozen fields. Apart, since what the compiler prepares for the loop over
-    /// units cost it 15 % of its time.
+    /// [`fields`] of one unit.
+    fn field_of_one_unit(step: &Step, strip: usize, blocks: &[f64], out: &mut Strip) {
+        let field = &step.fields[0];
+        *out = [0.0; LANES];
+        for (c, z) in field.latent.iter().zip(step.given.drawn(strip)) {
+            add_scaled(out, *c, z);
+        }
+        OneUnit::new(blocks, step.t).add_moves(&field.innovations, &field.memory, out);
+    }
+}
+
+dispatch! {
+    /// [`add_shares`] of one unit.
     fn add_shares_of_one_unit(step: &Step, blocks: &[f64], weights: &Strip, room: &mut Room) {
-        let (view, ahead) = (step.layout.view(blocks), blocks.len());
-        add_products(&view.kicks.at(step.t)[0], weights, view.kicks, ahead, &mut room.products);
-        one_unit(&mut Backward {
-            trained: 1,
-            columns: 1,
-            row: 0,
-            curvature: view.curvature,
-            ahead,
-            weights,
-            back: &step.back,
-            chain: strips_mut(&mut room.chain),
-            through: &mut [],
-            response: &mut room.response,
-            frozen: &mut [],
-        });
+        let unit = OneUnit::new(blocks, step.t);
+        unit.add_products(weights, &mut room.products);
+        unit.add_derivatives(weights, &step.back, strips_mut(&mut room.chain), &mut room.response);
     }
 }

@@ -5,7 +5,7 @@ use super::start::positive;
 use didact_math::linalg::{Eigen, Mat, dot, symmetric_eigen, weighted_gram};
 use didact_math::random::{Address, Stream, unit_vector};
 use didact_math::spectra::{End, Pair, Ritz, extreme_pairs, spectral_density};
-use didact_model::rule::{Batch, LocalRule, Sample};
+use didact_model::rule::{Batch, Expansion, LocalRule, Sample};
 
 /// m x m blocks (1/n) Σ G_ij(x) x xᵀ of d x d each, multiplied without being formed; one block for a single row.
 #[derive(Debug, Clone)]
@@ -186,7 +186,8 @@ impl<'a> Run<'a> {
         let fields = self.fields();
         let batch = Batch::new(&fields, n, &[], &self.noise);
         let (mut kicks, mut weights) = (vec![0.0; m * n], vec![0.0; m * m * n]);
-        self.rule.curvature_batch(&batch, m, &mut kicks, &mut weights);
+        let out = Expansion { losses: &mut [], kicks: &mut kicks, columns: m, curvature: &mut weights };
+        self.rule.expand_batch(&batch, out);
         EmpiricalHessian::of_rows(&self.inputs, m, weights)
     }
 

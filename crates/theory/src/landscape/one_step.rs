@@ -16,7 +16,7 @@ use super::grid;
 use super::start::{at_start, positive};
 use didact_math::linalg::{Mat, dot};
 use didact_math::spectra::WeightLaw;
-use didact_model::rule::{Batch, Kick, LocalRule, Sample};
+use didact_model::rule::{Batch, Expansion, Kick, LocalRule, Sample};
 
 /// Kernels of the effective process up to the parameters of step 2.
 #[derive(Clone, Debug)]
@@ -98,8 +98,9 @@ pub fn one_step(
         fields[..size].iter_mut().for_each(|field| *field -= eta / delta * phi0);
         let trained = Batch::new(&fields, size, &[], &noise);
         let (mut phi1, mut derivatives) = (vec![0.0; size], vec![0.0; (1 + k) * size]);
-        rule.loss_batch(&trained, &mut used);
-        rule.curvature_batch(&trained, 1 + k, &mut phi1, &mut derivatives);
+        let out =
+            Expansion { losses: &mut used, kicks: &mut phi1, columns: 1 + k, curvature: &mut derivatives };
+        rule.expand_batch(&trained, out);
         let (slope1, teacher1) = derivatives.split_at(size);
         for (l, p) in line.weights.iter().enumerate() {
             let memory = -eta / delta * slope1[l];

@@ -7,7 +7,7 @@ use super::error::LandscapeError;
 use super::grid;
 use didact_math::roots::minimum;
 use didact_math::spectra::WeightLaw;
-use didact_model::rule::{Batch, LocalRule, Sample};
+use didact_model::rule::{Batch, Expansion, LocalRule, Sample};
 
 /// Averages before the first step, in the notation of dynamical mean-field theory, for one trained row φ = kick.
 #[derive(Clone, Debug)]
@@ -102,8 +102,8 @@ fn at_spacing(
         fields[..size].iter_mut().for_each(|v| *v *= norm);
         let batch = Batch::new(&fields, size, &[], &noise);
         let (mut loss, mut kick, mut curvature) = (vec![0.0; size], vec![0.0; size], vec![0.0; rows * size]);
-        rule.loss_batch(&batch, &mut loss);
-        rule.curvature_batch(&batch, rows, &mut kick, &mut curvature);
+        let out = Expansion { losses: &mut loss, kicks: &mut kick, columns: rows, curvature: &mut curvature };
+        rule.expand_batch(&batch, out);
         // One trained row: its Hessian weight is ∂kick/∂V.
         let weight = &curvature[..size];
         for (l, p) in line.weights.iter().enumerate() {

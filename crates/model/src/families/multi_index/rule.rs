@@ -4,7 +4,7 @@ use super::lanes::{self, Own};
 use super::link::Link;
 use crate::output_loss::OutputLoss;
 use crate::problem::Problem;
-use crate::rule::{Batch, Jumps, Kick, LocalRule, Sample, Shape};
+use crate::rule::{Batch, Expansion, Jumps, Kick, LocalRule, Sample, Shape};
 use didact_math::activation::Activation;
 use didact_math::linalg::Mat;
 use didact_math::memory::with_room;
@@ -104,24 +104,56 @@ impl TwoLayerRule {
         BatchUnits { residuals, labels, slopes, curvatures, first, second }
     }
 
-    /// φ and ∂φ/∂h of a student of one unit whose labels are known.
-    fn single(&self, batch: &Batch, kicks: &mut [f64], own: &mut [f64]) {
-        const BLOCK: usize = 32;
-        let mut value = [0.0; BLOCK];
-        for from in (0..batch.size).step_by(BLOCK) {
-            let range = from..(from + BLOCK).min(batch.size);
-            let (fields, labels) = (&batch.fields[range.clone()], &batch.labels[range.clone()]);
-            let (kicks, own) = (&mut kicks[range.clone()], &mut own[range]);
-            let value = &mut value[..fields.len()];
-            if self.biases[0] == 0.0 {
-                self.activation.jets(fields, value, kicks, own);
-            } else {
-                let mut shifted = [0.0; BLOCK];
-                shifted.iter_mut().zip(fields).for_each(|(s, h)| *s = h + self.biases[0]);
-                self.activation.jets(&shifted[..fields.len()], value, kicks, own);
+    /// A student of one unit whose labels are known, and its own field alone.
+    fn single(&self, batch: &Batch, out: Expansion) {
+        let (n, a, bias) = (batch.size, self.weights[0], self.biases[0]);
+        let (slope, bend) = (&mut out.kicks[..n], &mut out.curvature[..n]);
+        let labels = &batch.labels[..n];
+        with_room(2 * n, |room| {
+            let (value, other) = room.split_at_mut(n);
+            let mut fields = &batch.fields[..n];
+            if bias != 0.0 {
+                other.iter_mut().zip(fields).for_each(|(shifted, h)| *shifted = h + bias);
+                fields = other;
             }
-            lanes::single(self.loss, self.weights[0], value, labels, kicks, own);
-        }
+            self.activation.jets(fields, value, slope, bend);
+            lanes::single(self.loss, a, value, labels, slope, bend);
+            if !out.losses.is_empty() {
+                lanes::residuals(a, value, labels, other);
+                self.loss.values(other, labels, out.losses);
+            }
+        });
+    }
+
+    /// Any number of units and of fields to differentiate by.
+    fn several(&self, batch: &Batch, out: Expansion) {
+        let Expansion { losses, kicks, columns, curvature } = out;
+        let n = batch.size;
+        with_room(self.room(n), |room| {
+            let mut units = self.batch_units(batch, room);
+            if !losses.is_empty() {
+                self.loss.values(units.residuals, units.labels, losses);
+            }
+            self.loss.slopes(units.residuals, units.labels, units.first, units.second);
+            let BatchUnits { slopes, curvatures, first, second, .. } = &mut units;
+            for (i, &a) in self.weights.iter().enumerate() {
+                let own = i * n..(i + 1) * n;
+                let slope = &slopes[own.clone()];
+                lanes::kicks(a, first, slope, &mut kicks[own.clone()]);
+                for j in 0..self.trained().min(columns) {
+                    let (other, out) = (&slopes[j * n..][..n], &mut curvature[(i * columns + j) * n..][..n]);
+                    if i == j {
+                        let unit = Own { weight: a, first, second, slope, bend: &curvatures[own.clone()] };
+                        lanes::own(unit, out);
+                    } else {
+                        lanes::cross(a * self.weights[j], second, slope, other, out);
+                    }
+                }
+            }
+            if columns > self.trained() {
+                self.frozen_curvature(batch, &units, columns, curvature);
+            }
+        });
     }
 
     /// ∂φ_i/∂z_n of a batch, the columns behind those of the trained fields.
@@ -203,33 +235,12 @@ impl LocalRule for TwoLayerRule {
         }
     }
 
-    fn curvature_batch(&self, batch: &Batch, columns: usize, kicks: &mut [f64], curvature: &mut [f64]) {
-        let n = batch.size;
-        if self.trained() == 1 && columns == 1 && !batch.labels.is_empty() {
-            return self.single(batch, kicks, curvature);
+    fn expand_batch(&self, batch: &Batch, out: Expansion) {
+        if self.trained() == 1 && out.columns == 1 && !batch.labels.is_empty() {
+            self.single(batch, out);
+        } else {
+            self.several(batch, out);
         }
-        with_room(self.room(n), |room| {
-            let mut units = self.batch_units(batch, room);
-            self.loss.slopes(units.residuals, units.labels, units.first, units.second);
-            let BatchUnits { slopes, curvatures, first, second, .. } = &mut units;
-            for (i, &a) in self.weights.iter().enumerate() {
-                let own = i * n..(i + 1) * n;
-                let slope = &slopes[own.clone()];
-                lanes::kicks(a, first, slope, &mut kicks[own.clone()]);
-                for j in 0..self.trained().min(columns) {
-                    let (other, out) = (&slopes[j * n..][..n], &mut curvature[(i * columns + j) * n..][..n]);
-                    if i == j {
-                        let unit = Own { weight: a, first, second, slope, bend: &curvatures[own.clone()] };
-                        lanes::own(unit, out);
-                    } else {
-                        lanes::cross(a * self.weights[j], second, slope, other, out);
-                    }
-                }
-            }
-            if columns > self.trained() {
-                self.frozen_curvature(batch, &units, columns, curvature);
-            }
-        });
     }
 
     fn standard_noise(&self) -> f64 {
