@@ -22,12 +22,37 @@ impl<'a> OneUnit<'a> {
         Self { past: &strips(blocks).as_chunks().0[..=t], ahead: blocks.len() }
     }
 
-    /// out += Σ_{s≤t} innovations[s] z(s) + Σ_{s<t} memory[s] φ(s).
+    /// out += Σ_s coefficients[s] z(s).
     #[inline(always)]
-    pub(super) fn add_moves(&self, innovations: &[f64], memory: &[f64], out: &mut Strip) {
+    pub(super) fn add_innovations(&self, coefficients: &[f64], out: &mut Strip) {
         let mut sum = *out;
-        // What comes last of all is new, and perhaps far away.
-        for ((w, r), [innovation, kick, _]) in innovations.iter().zip(memory).zip(self.past) {
+        for (c, [innovation, _, _]) in coefficients.iter().zip(self.past) {
+            ask_for_next(innovation, self.ahead);
+            for lane in 0..LANES {
+                sum[lane] = c.mul_add(innovation[lane], sum[lane]);
+            }
+        }
+        *out = sum;
+    }
+
+    /// out += Σ_s coefficients[s] φ(s).
+    #[inline(always)]
+    pub(super) fn add_kicks(&self, coefficients: &[f64], out: &mut Strip) {
+        let mut sum = *out;
+        for (c, [_, kick, _]) in coefficients.iter().zip(self.past) {
+            for lane in 0..LANES {
+                sum[lane] = c.mul_add(kick[lane], sum[lane]);
+            }
+        }
+        *out = sum;
+    }
+
+    /// out += Σ_s innovations[s] z(s) + Σ_s memory[s] φ(s), which lie side by side.
+    #[inline(always)]
+    pub(super) fn add_both(&self, innovations: &[f64], memory: &[f64], out: &mut Strip) {
+        let (before, now) = innovations.split_at(memory.len());
+        let mut sum = *out;
+        for ((w, r), [innovation, kick, _]) in before.iter().zip(memory).zip(self.past) {
             ask_for_next(innovation, self.ahead);
             for lane in 0..LANES {
                 sum[lane] = w.mul_add(innovation[lane], sum[lane]);
@@ -36,13 +61,9 @@ impl<'a> OneUnit<'a> {
                 sum[lane] = r.mul_add(kick[lane], sum[lane]);
             }
         }
-        let t = self.past.len() - 1;
-        let (w, [innovation, _, _]) = (innovations[t], &self.past[t]);
-        ask_for_next(innovation, self.ahead);
-        for lane in 0..LANES {
-            sum[lane] = w.mul_add(innovation[lane], sum[lane]);
-        }
         *out = sum;
+        let now_alone = Self { past: &self.past[memory.len()..], ..*self };
+        now_alone.add_innovations(now, out);
     }
 
     /// sums[s] += Σ weights φ(t) φ(s).
@@ -67,7 +88,7 @@ impl<'a> OneUnit<'a> {
         chain: &mut [Strip],
         response: &mut [Four],
     ) {
-        let t = self.past.len() - 1;
+        let t = chain.len() - 1;
         let own = &self.past[t][2];
         ask_for_next(own, self.ahead);
         let mut now = *weights;
@@ -149,13 +170,19 @@ mod tests {
             let unit = OneUnit::new(blocks, t);
             let rows = |first, width| Rows { strips: &past, first, width, block: 3 };
             let coefficients: Vec<f64> = (0..=2 * t).map(|k| (k as f64).cos()).collect();
-            let (mut fast, mut slow) = (numbers(5), numbers(5));
-            let (innovations, memory): (Vec<_>, Vec<_>) = (
-                coefficients.iter().copied().step_by(2).collect(),
-                coefficients.iter().copied().skip(1).step_by(2).collect(),
-            );
-            unit.add_moves(&innovations, &memory, &mut fast);
+            let every_other = |from: usize| coefficients.iter().copied().skip(from).step_by(2).collect();
+            let (innovations, memory): (Vec<f64>, Vec<f64>) = (every_other(0), every_other(1));
+            let start = numbers(5);
+            let (mut fast, mut slow) = (start, start);
+            unit.add_both(&innovations, &memory, &mut fast);
             add_combination(&coefficients, rows(0, 2), 0, 0, &mut slow);
+            assert_eq!(fast, slow, "t = {t}");
+            (fast, slow) = (start, start);
+            unit.add_innovations(&innovations, &mut fast);
+            add_combination(&innovations, rows(0, 1), 0, 0, &mut slow);
+            assert_eq!(fast, slow, "t = {t}");
+            unit.add_kicks(&memory, &mut fast);
+            add_combination(&memory, rows(1, 1), 0, 0, &mut slow);
             assert_eq!(fast, slow, "t = {t}");
             let (mut fast, mut slow) = (vec![[0.5; 4]; t + 1], vec![[0.5; 4]; t + 1]);
             unit.add_products(&weights, &mut fast);

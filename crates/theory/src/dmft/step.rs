@@ -52,6 +52,17 @@ pub(super) struct Field {
     pub(super) moves: Vec<f64>,
 }
 
+impl Field {
+    /// Its part that the frozen fields decide.
+    #[inline(always)]
+    fn begin(&self, given: &Given, strip: usize, out: &mut Strip) {
+        *out = [0.0; LANES];
+        for (c, z) in self.latent.iter().zip(given.drawn(strip)) {
+            add_scaled(out, *c, z);
+        }
+    }
+}
+
 /// The part of the fields that is wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
@@ -142,37 +153,47 @@ impl Step<'_> {
         self.layout.columns == 1 && !self.stein
     }
 
-    /// V(t) of a strip, in the first m strips of `out`.
-    pub(super) fn moved(&self, strip: usize, blocks: &[f64], out: &mut [f64]) {
+    /// The fields of a strip, or a part of them, in the first m strips of `out`.
+    #[inline(always)]
+    fn find(&self, strip: usize, blocks: &[f64], part: Part, out: &mut [f64]) {
         let out = strips_mut(out);
         if self.of_one_unit() {
-            field_of_one_unit(self, strip, blocks, &mut out[0]);
+            field_of_one_unit(self, strip, blocks, part, &mut out[0]);
         } else {
-            fields(self, strip, blocks, Part::Whole, out);
+            fields(self, strip, blocks, part, out);
         }
     }
 
-    /// Σ weight ℓ of a strip at V(t) and at W(t): its shares of train and test loss. V(t) is left in `out`.
-    pub(super) fn losses(&self, strip: usize, blocks: &[f64], weights: &Strip, out: &mut [f64]) -> [f64; 2] {
+    /// V(t) of a strip, in the first m strips of `out`.
+    pub(super) fn moved(&self, strip: usize, blocks: &[f64], out: &mut [f64]) {
+        self.find(strip, blocks, Part::Whole, out);
+    }
+
+    /// V(t) of a strip in the first m strips of `out`, by way of W(t): Σ weight ℓ there, its share of the test loss.
+    ///
+    /// Out of line: the loops of steps that are not measured are shorter without it.
+    #[inline(never)]
+    fn moved_and_tested(&self, strip: usize, blocks: &[f64], weights: &Strip, out: &mut [f64]) -> f64 {
         let mut losses = [0.0; LANES];
-        let mut share = |out: &mut [f64]| {
-            self.equations.rule.loss_batch(&self.batch(strip, out), &mut losses);
-            dot(&losses, weights)
-        };
-        fields(self, strip, blocks, Part::Gaussian, strips_mut(out));
-        let test = share(out);
-        fields(self, strip, blocks, Part::Memory, strips_mut(out));
-        [share(out), test]
+        self.find(strip, blocks, Part::Gaussian, out);
+        self.equations.rule.loss_batch(&self.batch(strip, out), &mut losses);
+        self.find(strip, blocks, Part::Memory, out);
+        dot(&losses, weights)
+    }
+
+    /// The shares of a strip of train and test loss. V(t) is left in `out`.
+    pub(super) fn losses(&self, strip: usize, blocks: &[f64], weights: &Strip, out: &mut [f64]) -> [f64; 2] {
+        let test = self.moved_and_tested(strip, blocks, weights, out);
+        let mut losses = [0.0; LANES];
+        self.equations.rule.loss_batch(&self.batch(strip, out), &mut losses);
+        [dot(&losses, weights), test]
     }
 
     /// Moves a strip to step t and adds its share of the kernels to the sums in the room.
     pub(super) fn sample(&self, strip: usize, blocks: &mut [f64], weights: &Strip, room: &mut Room) {
         let rule = &self.equations.rule;
         if self.measures {
-            fields(self, strip, blocks, Part::Gaussian, strips_mut(&mut room.fields));
-            rule.loss_batch(&self.batch(strip, &mut room.fields), &mut room.loss);
-            room.losses[1] += dot(&room.loss, weights);
-            fields(self, strip, blocks, Part::Memory, strips_mut(&mut room.fields));
+            room.losses[1] += self.moved_and_tested(strip, blocks, weights, &mut room.fields);
         } else {
             self.moved(strip, blocks, &mut room.fields);
         }
@@ -226,10 +247,7 @@ dispatch! {
         let view = step.layout.view(blocks);
         for (field, out) in step.fields.iter().zip(out) {
             if part != Part::Memory {
-                *out = [0.0; LANES];
-                for (c, z) in field.latent.iter().zip(step.given.drawn(strip)) {
-                    add_scaled(out, *c, z);
-                }
+                field.begin(step.given, strip, out);
             }
             let (coefficients, strips) = match part {
                 Part::Whole => (&field.moves, view.moves),
@@ -239,6 +257,21 @@ dispatch! {
             // Kicks are read once more, and asked for then: the requests of a strip are spread over its time.
             let asked = if part == Part::Memory { 0 } else { step.layout.trained };
             add_combination(coefficients, strips, asked, blocks.len(), out);
+        }
+    }
+}
+
+dispatch! {
+    /// [`fields`] of one unit.
+    fn field_of_one_unit(step: &Step, strip: usize, blocks: &[f64], part: Part, out: &mut Strip) {
+        let (field, unit) = (&step.fields[0], OneUnit::new(blocks, step.t));
+        if part != Part::Memory {
+            field.begin(step.given, strip, out);
+        }
+        match part {
+            Part::Whole => unit.add_both(&field.innovations, &field.memory, out),
+            Part::Gaussian => unit.add_innovations(&field.innovations, out),
+            Part::Memory => unit.add_kicks(&field.memory, out),
         }
     }
 }
@@ -273,18 +306,6 @@ dispatch! {
                 frozen: &mut room.frozen[i * f..(i + 1) * f],
             });
         }
-    }
-}
-
-dispatch! {
-    /// [`fields`] of one unit.
-    fn field_of_one_unit(step: &Step, strip: usize, blocks: &[f64], out: &mut Strip) {
-        let field = &step.fields[0];
-        *out = [0.0; LANES];
-        for (c, z) in field.latent.iter().zip(step.given.drawn(strip)) {
-            add_scaled(out, *c, z);
-        }
-        OneUnit::new(blocks, step.t).add_moves(&field.innovations, &field.memory, out);
     }
 }
 
