@@ -1,6 +1,6 @@
 //! W4 and W5: one GeLU neuron, phase retrieval, pseudo-Huber loss, by full-batch gradient descent and by its mean-field theory.
 
-use crate::harness::{Times, best_of_3, report, timed};
+use crate::harness::{Times, best_of, best_of_3, report, timed};
 use crate::portable;
 use didact_math::linalg::{Mat, cholesky_psd, dot};
 use didact_math::simd::prefetch;
@@ -10,7 +10,7 @@ use didact_model::output_loss::OutputLoss;
 use didact_model::start::Given;
 use didact_model::{Clock, Overlaps, Problem, Samples, Spectrum, Training};
 use didact_simulate::full_batch::{Precision, Trainer};
-use didact_theory::dmft::{Equations, Points, Process};
+use didact_theory::dmft::{Equations, Points, Process, Sampling};
 use rayon::prelude::*;
 use serde_json::json;
 use std::sync::Arc;
@@ -179,4 +179,38 @@ pub(crate) fn mean_field(threads: usize) {
         names.iter().zip(found).map(|(n, v)| ((*n).to_string(), json!(v))).collect(),
     );
     report("W5", "didact dmft", times, &work, result, ok);
+}
+
+/// Mean-field theory of rules that take other ways through the loops: nanoseconds per sample and step on one thread.
+pub(crate) fn other_rules() {
+    let single = |activation, link, loss| MultiIndex::single(activation, link, loss);
+    let huber = OutputLoss::PseudoHuber { kappa: 1.0 };
+    let three = MultiIndex { students: 3, directions: 2, ..single("gelu", "z1+z2+z1*z2", huber) };
+    let cases = [
+        ("three gelu units, z1+z2+z1*z2, pseudo-Huber", three, 8),
+        ("tanh unit, z, log cosh", single("tanh", "z", OutputLoss::LogCosh), 16),
+        ("relu unit, z^2, square", single("relu", "z^2", OutputLoss::Square), 16),
+    ];
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool");
+    for (name, spec, steps) in cases {
+        let rule = spec.rule().expect("a rule");
+        let shape = rule.shape();
+        let start =
+            Overlaps::new(shape, vec![Mat::identity(shape.rows())], vec![], 1).expect("orthonormal rows");
+        let equations = Equations::new(rule, 0.1, 8.0, &start);
+        let sampling = Sampling { samples: 16_384, ..Sampling::default() };
+        let mut points = Points::sobol(&sampling, 0, shape.frozen, shape.trained, steps + 1);
+        let (times, losses) = best_of(12, || {
+            pool.install(|| {
+                let mut process = Process::new(&equations, &mut points);
+                let went = (0..steps).all(|_| process.advance()) && process.advance_and_measure();
+                went.then(|| process.losses())
+            })
+        });
+        let nanoseconds = 1e9 * times.wall / sampling.samples as f64 / (steps + 1) as f64;
+        let (train, test) = losses.unwrap_or((f64::NAN, f64::NAN));
+        let result = json!({"ns_per_sample_and_step": nanoseconds, "train": train, "test": test});
+        let work = json!({"N": sampling.samples, "T": steps, "precision": "f64", "threads": 1});
+        report("mean-field", name, times, &work, result, losses.is_some());
+    }
 }

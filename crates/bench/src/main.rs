@@ -2,6 +2,8 @@
 //!
 //!     cargo run --release -p didact-bench -- W1 W2 W3       # workloads, one thread
 //!     cargo run --release -p didact-bench -- W4 W5          # on one thread, then on two
+//!     cargo run --release -p didact-bench -- mean-field     # mean-field theory of other rules
+//!     cargo run --release -p didact-bench -- against 8 W5 python peers.py    # takes turns with another program, prints ratios
 //!     cargo run --release -p didact-bench -- cli            # the command line, process start included
 //!     cargo run --release -p didact-bench -- cost           # cost per step and per call of the parts
 //!     cargo run --release -p didact-bench -- spectra        # committees on spectra: against L and width
@@ -9,8 +11,9 @@
 //! A line is `{"workload", "peer", "seconds", "work", "result"}`: seconds is the best of 3 after one untimed call, and
 //! `result.ok` says that the numbers that prove the work are right. Compare only lines of the same machine and hour.
 
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod against;
 mod cli;
 mod committee;
 mod cost;
@@ -25,6 +28,15 @@ use didact_math::ode::Method;
 
 fn main() {
     let asked: Vec<String> = std::env::args().skip(1).collect();
+    if let [word, turns, workload, command @ ..] = &asked[..]
+        && word == "against"
+    {
+        if let Err(problem) = against::alternate(turns, workload, command) {
+            eprintln!("error: {problem}");
+            std::process::exit(2);
+        }
+        return;
+    }
     let wants = |name: &str| asked.is_empty() || asked.iter().any(|a| a == name || a == "all");
     if wants("W1") {
         committee::ode("Adams", Method::Adams);
@@ -48,6 +60,9 @@ fn main() {
     }
     if wants("W5") {
         [1, 2].into_iter().for_each(descent::mean_field);
+    }
+    if wants("cost") || wants("mean-field") {
+        descent::other_rules();
     }
     if wants("cli") {
         cli::commands();

@@ -150,10 +150,8 @@ pub(super) fn add_combination(
     out: &mut Strip,
 ) {
     let mut sum = *out;
-    let mut coefficients = coefficients.iter();
-    'all: for strips in strips.times() {
-        for (k, strip) in strips.iter().enumerate() {
-            let Some(c) = coefficients.next() else { break 'all };
+    for (coefficients, strips) in coefficients.chunks(strips.width).zip(strips.times()) {
+        for (k, (c, strip)) in coefficients.iter().zip(strips).enumerate() {
             if k < asked {
                 ask_for_next(strip, ahead);
             }
@@ -185,10 +183,8 @@ pub(super) fn add_products(a: &Strip, weights: &Strip, strips: Rows, ahead: usiz
     for lane in 0..LANES {
         own[lane] = a[lane] * weights[lane];
     }
-    let mut sums = sums.iter_mut();
-    for strips in strips.times() {
-        for strip in strips {
-            let Some(sum) = sums.next() else { return };
+    for (sums, strips) in sums.chunks_mut(strips.width).zip(strips.times()) {
+        for (sum, strip) in sums.iter_mut().zip(strips) {
             ask_for_next(strip, ahead);
             add_product(sum, &own, strip);
         }

@@ -1,0 +1,94 @@
+//! Ratios to another program: on a shared machine only calls of the same minutes compare, so both take turns.
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+
+/// Threads and precision: what must be equal on both sides.
+type Terms = (u64, String);
+
+/// Runs `command WORKLOAD --threads 1`, then 2, then this program's own workload, so many times, and prints a line for every pair
+/// of equal terms: seconds of each turn (of the fastest line there, those that fail their proof aside), the ratio of the best of
+/// all turns, the ratios turn by turn and their median.
+pub(crate) fn alternate(turns: &str, workload: &str, command: &[String]) -> Result<(), String> {
+    let turns: usize = turns.parse().map_err(|_| format!("{turns} is not a number of turns"))?;
+    let [program, arguments @ ..] = command else {
+        return Err("the command that runs the other program is missing".into());
+    };
+    let own = std::env::current_exe().map_err(|e| e.to_string())?;
+    let mut found: BTreeMap<Terms, [Vec<f64>; 2]> = BTreeMap::new();
+    for turn in 1..=turns {
+        let mut theirs = Vec::new();
+        for threads in ["1", "2"] {
+            let mut peer = Command::new(program);
+            theirs.extend(lines(peer.args(arguments).args([workload, "--threads", threads]))?);
+        }
+        let ours = lines(Command::new(&own).arg(workload))?;
+        for (side, lines) in [theirs, ours].iter().enumerate() {
+            for (terms, seconds) in fastest(lines) {
+                found.entry(terms).or_default()[side].push(seconds);
+            }
+        }
+        eprintln!("turn {turn} of {turns}");
+    }
+    for ((threads, precision), [theirs, ours]) in found {
+        if !theirs.is_empty() && theirs.len() == ours.len() {
+            let mut ratios: Vec<f64> = theirs.iter().zip(&ours).map(|(a, b)| a / b).collect();
+            let best = least(&theirs) / least(&ours);
+            let line = json!({"workload": workload, "threads": threads, "precision": precision,
+                              "peer_seconds": theirs, "seconds": ours, "best_ratio": best, "ratios": ratios,
+                              "median_ratio": median(&mut ratios)});
+            println!("{line}");
+        }
+    }
+    Ok(())
+}
+
+/// The JSON lines that a program prints.
+fn lines(command: &mut Command) -> Result<Vec<Value>, String> {
+    let name = command.get_program().display().to_string();
+    let output = command.stderr(Stdio::null()).output().map_err(|e| format!("{name}: {e}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    if lines.is_empty() {
+        return Err(format!("{name} printed no result ({})", output.status));
+    }
+    Ok(lines)
+}
+
+/// The fewest seconds for all terms.
+fn fastest(lines: &[Value]) -> BTreeMap<Terms, f64> {
+    let mut best = BTreeMap::new();
+    for line in lines.iter().filter(|line| line["result"]["ok"] == true) {
+        let work = &line["work"];
+        let terms =
+            (work["threads"].as_u64().unwrap_or(1), work["precision"].as_str().unwrap_or("f64").into());
+        let seconds = line["seconds"].as_f64().unwrap_or(f64::INFINITY);
+        best.entry(terms).and_modify(|least: &mut f64| *least = least.min(seconds)).or_insert(seconds);
+    }
+    best
+}
+
+fn least(list: &[f64]) -> f64 {
+    list.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+fn median(list: &mut [f64]) -> f64 {
+    list.sort_by(f64::total_cmp);
+    let half = list.len() / 2;
+    if list.len().is_multiple_of(2) { f64::midpoint(list[half - 1], list[half]) } else { list[half] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_fail_their_proof_do_not_count() {
+        let line = |seconds: f64, ok: bool| json!({"seconds": seconds, "work": {"threads": 2, "precision": "f32"}, "result": {"ok": ok}});
+        let best = fastest(&[line(2.0, true), line(1.0, false), line(3.0, true)]);
+        assert_eq!(best, BTreeMap::from([((2, "f32".to_string()), 2.0)]));
+        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&mut [3.0, 1.0]), 2.0);
+    }
+}
