@@ -86,10 +86,10 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// The losses of a mini-batch to second order in the fields, one list after the other; sample j of every list last.
+/// Room for the losses of a mini-batch to second order in the fields, samples last as in [`Batch`].
 #[derive(Debug)]
 pub struct Expansion<'a> {
-    /// The losses. Left out where there is no room for them.
+    /// The losses; they are not asked for where this is empty.
     pub losses: &'a mut [f64],
     /// Kicks, trained x size.
     pub kicks: &'a mut [f64],
@@ -217,7 +217,7 @@ pub trait LocalRule: Send + Sync + Debug {
         }
     }
 
-    /// Kicks and their derivatives for a mini-batch, and its losses if there is room for them.
+    /// Kicks and their derivatives for a mini-batch, and its losses if they are asked for.
     fn expand_batch(&self, batch: &Batch, out: Expansion) {
         let Expansion { losses, kicks, columns, curvature } = out;
         if !losses.is_empty() {

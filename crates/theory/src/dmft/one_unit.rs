@@ -1,5 +1,5 @@
 //! One unit whose own derivative is all that is kept: what the loops for several units do, without their indices. Those take a
-//! third longer to do it.
+//! fifth longer to do it.
 
 use super::LANES;
 use super::lanes::{
