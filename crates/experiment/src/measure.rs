@@ -313,12 +313,53 @@ fn over_sweep(kind: &MeasureKind, results: &Results, done: &[Measured]) -> Found
         y.push(estimate.value);
         errors.push(estimate.error);
     }
-    let known = *choice == FitErrors::Points && errors.iter().all(|e| *e > 0.0);
-    let noise = if known { Noise::Known(&errors) } else { Noise::Estimated };
-    if matches!(kind, MeasureKind::LogLaw { .. }) {
-        let line = logarithmic_law(&x, &y, noise).map_err(|e| e.to_string())?;
-        return Ok(Estimate::new(line.slope, line.slope_error));
+    slope(*choice, &errors, |noise| {
+        if matches!(kind, MeasureKind::LogLaw { .. }) {
+            let line = logarithmic_law(&x, &y, noise).map_err(|e| e.to_string())?;
+            return Ok((line.slope, line.slope_error));
+        }
+        let fit = fit_exponent(&x, &y, noise, (0.0, f64::INFINITY)).map_err(|e| e.to_string())?;
+        Ok((fit.exponent, fit.exponent_error))
+    })
+}
+
+/// What a fit finds with the errors that are chosen for it, those of its points given.
+fn slope(choice: FitErrors, errors: &[f64], fit: impl Fn(Noise) -> Result<(f64, f64), Missing>) -> Found {
+    let known = errors.iter().all(|e| *e > 0.0);
+    let (value, error) = if choice == FitErrors::Points && known {
+        fit(Noise::Known(errors))?
+    } else {
+        fit(Noise::Estimated)?
+    };
+    // Few points may lie on a line by chance.
+    let least = if choice == FitErrors::Scatter && known { fit(Noise::Known(errors))?.1 } else { 0.0 };
+    Ok(Estimate::new(value, error.max(least)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scatter_is_no_less_than_the_errors_of_the_points_give() {
+        let x = [1.0, 2.0, 3.0, 4.0];
+        let found = |y: [f64; 4], error: f64, choice| {
+            let fit = |noise: Noise| {
+                let line = straight_line(&x, &y, noise).map_err(|e| e.to_string())?;
+                Ok((line.slope, line.slope_error))
+            };
+            slope(choice, &[error; 4], fit).unwrap()
+        };
+        // Σ (x − 2.5)² = 5, so the errors of the points give 0.1/√5.
+        let by_points = 0.1 / 5.0_f64.sqrt();
+        let straight = found([1.0, 2.0, 3.0, 4.0], 0.1, FitErrors::Scatter);
+        assert!((straight.value - 1.0).abs() < 1e-14 && (straight.error - by_points).abs() < 1e-14);
+        let bent = [1.0, 3.0, 2.0, 4.0];
+        let scattered = found(bent, 0.1, FitErrors::Scatter);
+        // Σ r² = 1.8 about the slope 0.8, two degrees of freedom.
+        assert!((scattered.error - (0.9_f64 / 5.0).sqrt()).abs() < 1e-14);
+        assert_eq!(found(bent, 0.0, FitErrors::Scatter), scattered);
+        assert_eq!(found(bent, 0.0, FitErrors::Points), scattered);
+        assert!((found(bent, 0.1, FitErrors::Points).error - by_points).abs() < 1e-14);
     }
-    let fit = fit_exponent(&x, &y, noise, (0.0, f64::INFINITY)).map_err(|e| e.to_string())?;
-    Ok(Estimate::new(fit.exponent, fit.exponent_error))
 }

@@ -227,7 +227,7 @@ pub enum FitErrors {
     #[default]
     Points,
     /// The scatter of the points about the line, all weighted equally: for points of so few replicas that their own errors
-    /// are hardly known.
+    /// are hardly known. No less than these errors give, where all points have one: a few points may lie on a line by chance.
     Scatter,
 }
 
