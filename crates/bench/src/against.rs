@@ -7,14 +7,14 @@ use std::process::{Command, Stdio};
 /// Threads and precision: what must be equal on both sides.
 type Terms = (u64, String);
 
-/// Runs `command WORKLOAD --threads 1`, then 2, then this program's own workload, so many times, and prints a line for every pair
-/// of equal terms: seconds of each turn (of the fastest line there, those that fail their proof aside), the ratio of the best of
-/// all turns, the ratios turn by turn and their median.
-pub(crate) fn alternate(turns: &str, workload: &str, command: &[String]) -> Result<(), String> {
-    let turns: usize = turns.parse().map_err(|_| format!("{turns} is not a number of turns"))?;
-    let [program, arguments @ ..] = command else {
-        return Err("the command that runs the other program is missing".into());
+/// `TURNS WORKLOAD PROGRAM ARGUMENTS…`: runs `PROGRAM ARGUMENTS… WORKLOAD --threads 1`, then with 2, then this program's own workload,
+/// so many times, and prints a line for all equal terms: seconds of each turn (of the fastest line there, those that fail their proof
+/// aside), the ratio of the best of all turns, the ratios turn by turn and their median.
+pub(crate) fn alternate(asked: &[String]) -> Result<(), String> {
+    let [turns, workload, program, arguments @ ..] = asked else {
+        return Err("say how many turns, which workload, and the command that runs the other program".into());
     };
+    let turns: usize = turns.parse().map_err(|_| format!("`{turns}` is not a number of turns"))?;
     let own = std::env::current_exe().map_err(|e| e.to_string())?;
     let mut found: BTreeMap<Terms, [Vec<f64>; 2]> = BTreeMap::new();
     for turn in 1..=turns {

@@ -28,10 +28,8 @@ use didact_math::ode::Method;
 
 fn main() {
     let asked: Vec<String> = std::env::args().skip(1).collect();
-    if let [word, turns, workload, command @ ..] = &asked[..]
-        && word == "against"
-    {
-        if let Err(problem) = against::alternate(turns, workload, command) {
+    if asked.first().is_some_and(|word| word == "against") {
+        if let Err(problem) = against::alternate(&asked[1..]) {
             eprintln!("error: {problem}");
             std::process::exit(2);
         }
