@@ -1,5 +1,6 @@
 //! Ratios to another program: on a shared machine only calls of the same minutes compare, so both take turns.
 
+use didact_analysis::statistics::median;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -23,23 +24,22 @@ pub(crate) fn alternate(asked: &[String]) -> Result<(), String> {
             let mut peer = Command::new(program);
             theirs.extend(lines(peer.args(arguments).args([workload, "--threads", threads]))?);
         }
-        let ours = lines(Command::new(&own).arg(workload))?;
-        for (side, lines) in [theirs, ours].iter().enumerate() {
-            for (terms, seconds) in fastest(lines) {
-                found.entry(terms).or_default()[side].push(seconds);
+        let ours = fastest(&lines(Command::new(&own).arg(workload))?);
+        for (terms, theirs) in fastest(&theirs) {
+            if let Some(ours) = ours.get(&terms) {
+                let [all_theirs, all_ours] = found.entry(terms).or_default();
+                all_theirs.push(theirs);
+                all_ours.push(*ours);
             }
         }
         eprintln!("turn {turn} of {turns}");
     }
     for ((threads, precision), [theirs, ours]) in found {
-        if !theirs.is_empty() && theirs.len() == ours.len() {
-            let mut ratios: Vec<f64> = theirs.iter().zip(&ours).map(|(a, b)| a / b).collect();
-            let best = least(&theirs) / least(&ours);
-            let line = json!({"workload": workload, "threads": threads, "precision": precision,
-                              "peer_seconds": theirs, "seconds": ours, "best_ratio": best, "ratios": ratios,
-                              "median_ratio": median(&mut ratios)});
-            println!("{line}");
-        }
+        let ratios: Vec<f64> = theirs.iter().zip(&ours).map(|(a, b)| a / b).collect();
+        let line = json!({"workload": workload, "threads": threads, "precision": precision,
+                          "peer_seconds": theirs, "seconds": ours, "ratios": ratios,
+                          "best_ratio": least(&theirs) / least(&ours), "median_ratio": median(&ratios)});
+        println!("{line}");
     }
     Ok(())
 }
@@ -56,7 +56,7 @@ fn lines(command: &mut Command) -> Result<Vec<Value>, String> {
     Ok(lines)
 }
 
-/// The fewest seconds for all terms.
+/// The fewest seconds for all terms, of lines that are right.
 fn fastest(lines: &[Value]) -> BTreeMap<Terms, f64> {
     let mut best = BTreeMap::new();
     for line in lines.iter().filter(|line| line["result"]["ok"] == true) {
@@ -73,12 +73,6 @@ fn least(list: &[f64]) -> f64 {
     list.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-fn median(list: &mut [f64]) -> f64 {
-    list.sort_by(f64::total_cmp);
-    let half = list.len() / 2;
-    if list.len().is_multiple_of(2) { f64::midpoint(list[half - 1], list[half]) } else { list[half] }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,7 +82,5 @@ mod tests {
         let line = |seconds: f64, ok: bool| json!({"seconds": seconds, "work": {"threads": 2, "precision": "f32"}, "result": {"ok": ok}});
         let best = fastest(&[line(2.0, true), line(1.0, false), line(3.0, true)]);
         assert_eq!(best, BTreeMap::from([((2, "f32".to_string()), 2.0)]));
-        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(&mut [3.0, 1.0]), 2.0);
     }
 }

@@ -183,7 +183,7 @@ pub(crate) fn mean_field(threads: usize) {
 
 /// Mean-field theory of rules that take other ways through the loops: nanoseconds per sample and step on one thread.
 pub(crate) fn other_rules() {
-    let single = |activation, link, loss| MultiIndex::single(activation, link, loss);
+    let single = MultiIndex::single;
     let huber = OutputLoss::PseudoHuber { kappa: 1.0 };
     let three = MultiIndex { students: 3, directions: 2, ..single("gelu", "z1+z2+z1*z2", huber) };
     let cases = [
