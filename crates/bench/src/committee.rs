@@ -2,10 +2,10 @@
 
 use crate::harness::{Times, best_of_3, report};
 use crate::portable;
+use didact_families::Family;
+use didact_families::committee::Committee;
 use didact_math::linalg::{Mat, cholesky_psd, dot};
 use didact_math::ode::{Method, Options, Saving};
-use didact_model::families::Family;
-use didact_model::families::committee::Committee;
 use didact_model::observable::{self, Loss, Observable, Snapshot};
 use didact_model::start::Given;
 use didact_model::{Clock, Engine, Needed, Overlaps, Problem, Record, Spectrum, Training, Unwatched};

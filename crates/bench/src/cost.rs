@@ -1,10 +1,10 @@
 //! What the parts cost: reduced steps against d, right-hand sides against width, random numbers.
 
 use crate::harness::{best_of, seconds_per_reduced_step};
+use didact_families::Family;
+use didact_families::committee::Committee;
 use didact_math::linalg::Mat;
 use didact_math::random::{Address, Stream};
-use didact_model::families::Family;
-use didact_model::families::committee::Committee;
 use didact_model::start::Given;
 use didact_model::{Averages, Clock, Law, Needed, Overlaps, Problem, Spectrum, Training};
 use serde_json::json;

@@ -2,10 +2,10 @@
 
 use crate::harness::{Times, best_of, best_of_3, report, timed};
 use crate::portable;
+use didact_families::Family;
+use didact_families::multi_index::MultiIndex;
 use didact_math::linalg::{Mat, cholesky_psd, dot};
 use didact_math::simd::prefetch;
-use didact_model::families::Family;
-use didact_model::families::multi_index::MultiIndex;
 use didact_model::output_loss::OutputLoss;
 use didact_model::start::Given;
 use didact_model::{Clock, Overlaps, Problem, Samples, Spectrum, Training};

@@ -2,10 +2,10 @@
 
 use crate::harness::{Times, best_of, best_of_3, report};
 use crate::portable;
+use didact_families::Family;
+use didact_families::lora::LoraSingleIndex;
 use didact_math::linalg::{Mat, dot};
 use didact_model::constraint::Constraint;
-use didact_model::families::Family;
-use didact_model::families::lora::LoraSingleIndex;
 use didact_model::problem::StepScaling;
 use didact_model::start::Given;
 use didact_model::{Clock, Overlaps, Problem, Spectrum, Training};

@@ -1,9 +1,9 @@
 //! Frozen rank-one fine-tuning: many frozen rows, one trained one.
 
 use crate::harness::seconds_per_reduced_step;
+use didact_families::Family;
+use didact_families::low_rank::{LowRank, StartLaw};
 use didact_model::constraint::{Constraint, Retraction};
-use didact_model::families::Family;
-use didact_model::families::low_rank::{LowRank, StartLaw};
 use didact_model::{Clock, Problem, Spectrum, Training};
 use serde_json::json;
 

@@ -1,11 +1,11 @@
 //! Committees on power-law spectra: cost of a right-hand side against L and against the width, and of whole solutions.
 
 use crate::harness::{best_of, best_of_3};
+use didact_families::Family;
+use didact_families::committee::spectra::symmetric::{SymmetricFlow, SymmetricState};
+use didact_families::committee::{Committee, Output};
 use didact_math::linalg::Mat;
 use didact_math::ode::{Method, Options, Saving};
-use didact_model::families::Family;
-use didact_model::families::committee::spectra::symmetric::{SymmetricFlow, SymmetricState};
-use didact_model::families::committee::{Committee, Output};
 use didact_model::observable::Loss;
 use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw, Start};
 use didact_model::{Clock, Engine, Needed, Overlaps, Problem, Record, Spectrum, Training, Unwatched};

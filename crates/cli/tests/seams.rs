@@ -25,7 +25,7 @@ fn code(text: &str) -> String {
 #[test]
 fn no_engine_and_no_command_names_a_family() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the folder of crates");
-    let families: Vec<String> = std::fs::read_dir(crates.join("model/src/families"))
+    let families: Vec<String> = std::fs::read_dir(crates.join("families/src"))
         .expect("the families")
         .map(|entry| entry.expect("an entry").path())
         .filter(|path| path.is_dir())

@@ -6,15 +6,14 @@ use crate::description::{
 };
 use crate::source::{Diagnostic, Source, nearest};
 use crate::spectra;
+use didact_families::Model;
 use didact_math::linalg::Mat;
 use didact_math::ode::{Method, Options, Saving};
 use didact_model::composed_start::{Restart, ScalarLaw, WithScalars};
 use didact_model::observable;
 use didact_model::problem::ProblemError;
 use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw, Start};
-use didact_model::{
-    Engine, Event, Model, Needed, Overlaps, Problem, Record, Samples, Shape, Spectrum, Training,
-};
+use didact_model::{Engine, Event, Needed, Overlaps, Problem, Record, Samples, Shape, Spectrum, Training};
 use didact_simulate::{Direct, FullBatch, Reduced};
 use didact_theory::OrderParameterOde;
 use didact_theory::dmft::{Dmft, Sampling};

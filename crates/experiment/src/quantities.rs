@@ -3,8 +3,9 @@
 use crate::description::ScanSpec;
 use crate::points::Point;
 use crate::source::nearest;
+use didact_families::Model;
+use didact_model::Monitor;
 use didact_model::quantity::{Answer, Quantity};
-use didact_model::{Model, Monitor};
 use rayon::prelude::*;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

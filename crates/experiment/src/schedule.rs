@@ -6,12 +6,13 @@ use crate::build;
 use crate::description::{Description, Stage};
 use crate::overrides;
 use crate::source::{Diagnostic, Source};
+use didact_families::Model;
 use didact_math::linalg::Mat;
 use didact_model::composed_start::{Restart, Restarted};
 use didact_model::start::{Continued, Setting, Start, StartError};
 use didact_model::trajectory::Replica;
 use didact_model::{
-    Engine, EngineError, Event, Model, Monitor, Outcome, Overlaps, Problem, Record, Trajectory, observable,
+    Engine, EngineError, Event, Monitor, Outcome, Overlaps, Problem, Record, Trajectory, observable,
 };
 use rayon::prelude::*;
 use std::sync::Arc;

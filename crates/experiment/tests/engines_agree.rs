@@ -1,11 +1,11 @@
 //! Theory and simulation agree: single runs scatter about the order-parameter equations as d^{−1/2}, and their mean,
 //! which is off by O(1/d) only, lies on them.
 
+use didact_families::Family;
+use didact_families::committee::Committee;
 use didact_math::fits::{Noise, power_law};
 use didact_math::linalg::Mat;
 use didact_model::constraint::{Constraint, Retraction};
-use didact_model::families::Family;
-use didact_model::families::committee::Committee;
 use didact_model::start::Given;
 use didact_model::{
     Clock, Engine, Overlaps, Problem, Record, Spectrum, Training, Trajectory, Unwatched, observable,

@@ -1,11 +1,11 @@
 //! Mean-field theory and gradient descent in finite dimension: the same curves within their errors.
 
+use didact_families::Family;
+use didact_families::lora::LoraSingleIndex;
+use didact_families::multi_index::MultiIndex;
+use didact_families::quadratic::QuadraticNetworks;
 use didact_math::linalg::Mat;
 use didact_model::constraint::{Constraint, Retraction};
-use didact_model::families::Family;
-use didact_model::families::lora::LoraSingleIndex;
-use didact_model::families::multi_index::MultiIndex;
-use didact_model::families::quadratic::QuadraticNetworks;
 use didact_model::output_loss::OutputLoss;
 use didact_model::start::{FrozenRows, RandomRows, RowLaw};
 use didact_model::{Clock, Engine, Problem, Record, Spectrum, Training, Trajectory, Unwatched, observable};

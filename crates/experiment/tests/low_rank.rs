@@ -2,12 +2,12 @@
 
 use didact_experiment::plan::Job;
 use didact_experiment::{Experiment, Size, Source};
+use didact_families::Family;
+use didact_families::low_rank::dynamics::FiniteStep;
+use didact_families::low_rank::network::{Mode, Network};
+use didact_families::low_rank::{Loading, LowRank, StartLaw, StudentKind};
 use didact_math::activation::parse;
 use didact_model::constraint::{Constraint, Retraction};
-use didact_model::families::Family;
-use didact_model::families::low_rank::dynamics::FiniteStep;
-use didact_model::families::low_rank::network::{Mode, Network};
-use didact_model::families::low_rank::{Loading, LowRank, StartLaw, StudentKind};
 use didact_model::{Clock, Engine, Problem, Record, Spectrum, Training, Unwatched, observable};
 use didact_simulate::Reduced;
 use didact_theory::OrderParameterOde;

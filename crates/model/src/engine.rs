@@ -1,6 +1,6 @@
 //! What an engine is: a problem and a record go in, a trajectory comes out.
 
-use crate::families::ModelError;
+use crate::family::ModelError;
 use crate::overlaps::OverlapsError;
 use crate::problem::{Problem, ProblemError};
 use crate::record::{Record, RecordError};

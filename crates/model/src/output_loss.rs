@@ -140,6 +140,7 @@ dispatch! {
 
 /// Evaluates the last expression with a function (f − y, y) ↦ (∂ℓ/∂f, ∂²ℓ/∂f²) that belongs to one kind of loss: which one is decided
 /// once, and loops over samples inside the expression have no branch left.
+#[macro_export]
 macro_rules! with_derivatives {
     ($loss:expr, $derivatives:ident => $work:expr) => {
         match $loss {
@@ -157,7 +158,7 @@ macro_rules! with_derivatives {
                 $work
             }
             $crate::output_loss::OutputLoss::LogCosh => {
-                let $derivatives = |r: f64, _: f64| didact_math::simd::scalar::tanh_and_slope(r);
+                let $derivatives = |r: f64, _: f64| $crate::output_loss::log_cosh(r);
                 $work
             }
             loss @ $crate::output_loss::OutputLoss::Logistic => {
@@ -167,11 +168,9 @@ macro_rules! with_derivatives {
         }
     };
 }
-pub(crate) use with_derivatives;
-
 /// ρ′ = r/q, ρ″ = q⁻³ of the pseudo-Huber loss from 1/κ.
 #[inline(always)]
-pub(crate) fn pseudo_huber(inverse_kappa: f64, r: f64) -> (f64, f64) {
+pub fn pseudo_huber(inverse_kappa: f64, r: f64) -> (f64, f64) {
     let scaled = r * inverse_kappa;
     // The division before the root: ρ″ is then one product.
     let inverse_square = 1.0 / (1.0 + scaled * scaled);
@@ -181,9 +180,15 @@ pub(crate) fn pseudo_huber(inverse_kappa: f64, r: f64) -> (f64, f64) {
 
 /// ρ′ = r within ±κ, ρ″ = 1 there and 1/2 at the ends.
 #[inline(always)]
-pub(crate) fn huber(kappa: f64, r: f64) -> (f64, f64) {
+pub fn huber(kappa: f64, r: f64) -> (f64, f64) {
     let curvature = 0.5 * (f64::from(r.abs() < kappa) + f64::from(r.abs() <= kappa));
     (r.clamp(-kappa, kappa), curvature)
+}
+
+/// ρ′ = tanh r, ρ″ = 1 − tanh² r of the loss log cosh r.
+#[inline(always)]
+pub fn log_cosh(r: f64) -> (f64, f64) {
+    didact_math::simd::scalar::tanh_and_slope(r)
 }
 
 dispatch! {

@@ -1,9 +1,9 @@
 //! Replicas side by side are the replicas one by one, to the last bit.
 
+use didact_families::Family;
+use didact_families::committee::{Committee, Output};
 use didact_math::linalg::Mat;
 use didact_model::constraint::{Constraint, Retraction};
-use didact_model::families::Family;
-use didact_model::families::committee::{Committee, Output};
 use didact_model::record::Crossing;
 use didact_model::start::Given;
 use didact_model::{Clock, Engine, Event, Outcome, Overlaps, Problem, Record, Spectrum, Training, Unwatched};

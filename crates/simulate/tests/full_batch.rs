@@ -1,11 +1,11 @@
 //! Full-batch gradient descent against its definition, for every registered family; threads and storage change nothing.
 
+use didact_families::Family;
+use didact_families::Model;
+use didact_families::multi_index::MultiIndex;
 use didact_math::linalg::{Mat, dot};
 use didact_math::random::{Address, Stream};
 use didact_model::constraint::{Constraint, Retraction};
-use didact_model::families::Family;
-use didact_model::families::Model;
-use didact_model::families::multi_index::MultiIndex;
 use didact_model::observable;
 use didact_model::output_loss::OutputLoss;
 use didact_model::start::{FrozenRows, RandomRows, RowLaw, Setting};

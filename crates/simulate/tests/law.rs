@@ -1,10 +1,10 @@
 //! Direct and reduced simulation have the same law at sizes where every 1/d effect is large.
 
+use didact_families::Family;
+use didact_families::committee::{Committee, Output};
 use didact_math::linalg::Mat;
 use didact_math::random::statistics::{Moments, two_sample};
 use didact_model::constraint::{Constraint, Retraction};
-use didact_model::families::Family;
-use didact_model::families::committee::{Committee, Output};
 use didact_model::observable;
 use didact_model::start::Given;
 use didact_model::{Clock, Engine, Overlaps, Problem, Record, Spectrum, Training, Unwatched};

@@ -1,13 +1,13 @@
 //! LoRA: the exact law of the overlaps is that of d-dimensional SGD, at dimensions where every 1/d effect is large, and its
 //! one-step mean is the population gradient (spec lora-single-index, section 9).
 
+use didact_families::Family;
+use didact_families::lora::flow::Flow;
+use didact_families::lora::landscape::State;
+use didact_families::lora::{LoraSingleIndex, LoraTwoLayer, Misalignment};
 use didact_math::linalg::Mat;
 use didact_math::random::statistics::{Moments, two_sample};
 use didact_model::constraint::{Constraint, Retraction};
-use didact_model::families::Family;
-use didact_model::families::lora::flow::Flow;
-use didact_model::families::lora::landscape::State;
-use didact_model::families::lora::{LoraSingleIndex, LoraTwoLayer, Misalignment};
 use didact_model::problem::StepScaling;
 use didact_model::start::Given;
 use didact_model::{

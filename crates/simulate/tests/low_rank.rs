@@ -1,14 +1,14 @@
 //! Rank-one fine-tuning and its baselines: the reduced chain against d-dimensional weights, and against the chain of the
 //! overlap written out.
 
+use didact_families::Family;
+use didact_families::low_rank::dynamics::{Draws, chain_step};
+use didact_families::low_rank::network::{Mode, Network};
+use didact_families::low_rank::{Base, Loading, LowRank, NamedStart, StartLaw, StudentKind};
 use didact_math::linalg::Mat;
 use didact_math::random::statistics::two_sample;
 use didact_math::random::{Address, Stream};
 use didact_model::constraint::{Constraint, Retraction};
-use didact_model::families::Family;
-use didact_model::families::low_rank::dynamics::{Draws, chain_step};
-use didact_model::families::low_rank::network::{Mode, Network};
-use didact_model::families::low_rank::{Base, Loading, LowRank, NamedStart, StartLaw, StudentKind};
 use didact_model::problem::StepScaling;
 use didact_model::{Clock, Engine, Problem, Record, Spectrum, Training, Unwatched, observable};
 use didact_simulate::{Direct, Reduced};

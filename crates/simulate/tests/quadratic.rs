@@ -1,9 +1,9 @@
 //! Quadratic networks at finite N: the overlaps alone have the law of the weights, and the closed forms are right.
 
+use didact_families::quadratic::{OneStep, QuadraticNetworks, State};
+use didact_families::{Family, Model};
 use didact_math::linalg::Mat;
 use didact_math::random::statistics::{Moments, two_sample};
-use didact_model::families::quadratic::{OneStep, QuadraticNetworks, State};
-use didact_model::families::{Family, Model};
 use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw};
 use didact_model::{
     Clock, Constraint, Engine, Outcome, Overlaps, Problem, Record, Spectrum, Training, Trajectory, Unwatched,

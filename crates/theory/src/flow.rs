@@ -65,9 +65,10 @@ impl AnyLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use didact_families::Model;
     use didact_math::linalg::Mat;
     use didact_model::start::{FrozenRows, RandomRows, RowLaw, Setting};
-    use didact_model::{Clock, Model, Spectrum, Training};
+    use didact_model::{Clock, Spectrum, Training};
     use std::sync::Arc;
 
     fn problem(dimension: u64) -> Problem {

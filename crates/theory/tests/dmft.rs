@@ -1,8 +1,8 @@
 //! Dynamical mean-field theory against what is known in closed form, and its symmetries.
 
+use didact_families::Family;
+use didact_families::multi_index::MultiIndex;
 use didact_math::linalg::{Mat, is_psd};
-use didact_model::families::Family;
-use didact_model::families::multi_index::MultiIndex;
 use didact_model::output_loss::OutputLoss;
 use didact_model::{LocalRule, Overlaps};
 use didact_theory::dmft::{Equations, LinearDescent, Points, Process, Sampling};

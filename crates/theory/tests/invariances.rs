@@ -3,8 +3,8 @@
 mod common;
 
 use common::{assert_close, distance, losses, problem, random_gram, state_at};
+use didact_families::committee::{Committee, Output};
 use didact_math::linalg::Mat;
-use didact_model::families::committee::{Committee, Output};
 use didact_model::{Averages, Law, Needed, Overlaps, Problem, Spectrum, Training};
 use didact_theory::OrderParameterOde;
 

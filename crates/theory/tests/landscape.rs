@@ -2,11 +2,11 @@
 
 #![allow(missing_docs)]
 
+use didact_families::Family;
+use didact_families::multi_index::MultiIndex;
 use didact_math::gauss::GaussianRule;
 use didact_math::linalg::dot;
 use didact_math::spectra::End;
-use didact_model::families::Family;
-use didact_model::families::multi_index::MultiIndex;
 use didact_model::output_loss::OutputLoss;
 use didact_model::{Kick, LocalRule, Sample};
 use didact_theory::dmft::{Points, Process, Sampling};

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{losses, problem, random_gram};
+use didact_families::committee::Committee;
 use didact_math::linalg::{Mat, dot, symmetric_eigen};
-use didact_model::families::committee::Committee;
 use didact_model::{Engine, Outcome, Problem, Record, Spectrum, Training, Unwatched};
 use didact_theory::OrderParameterOde;
 

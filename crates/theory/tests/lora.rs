@@ -1,14 +1,14 @@
 //! The order-parameter equations of LoRA: what section 17 of the spec asks of the flow.
 
+use didact_families::Family;
+use didact_families::lora::flow::Flow;
+use didact_families::lora::hermite::time_scale;
+use didact_families::lora::landscape::State;
+use didact_families::lora::two_layer::{PerUnit, final_loss};
+use didact_families::lora::{LoraSingleIndex, LoraTwoLayer};
 use didact_math::linalg::Mat;
 use didact_math::ode::{Method, Options};
 use didact_model::constraint::Constraint;
-use didact_model::families::Family;
-use didact_model::families::lora::flow::Flow;
-use didact_model::families::lora::hermite::time_scale;
-use didact_model::families::lora::landscape::State;
-use didact_model::families::lora::two_layer::{PerUnit, final_loss};
-use didact_model::families::lora::{LoraSingleIndex, LoraTwoLayer};
 use didact_model::start::Given;
 use didact_model::{
     Clock, Engine, LocalRule, Needed, Overlaps, Problem, Record, Spectrum, Training, Trajectory, Unwatched,

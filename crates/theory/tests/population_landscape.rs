@@ -3,12 +3,12 @@
 mod common;
 
 use common::distance;
+use didact_families::Family;
+use didact_families::committee::Committee;
+use didact_families::quadratic::{QuadraticNetworks, Stationary, manifold_dimension};
 use didact_math::linalg::{Mat, svd, symmetric_eigen};
 use didact_math::random::{Address, Stream, orthonormal_rows};
 use didact_model::LocalRule;
-use didact_model::families::Family;
-use didact_model::families::committee::Committee;
-use didact_model::families::quadratic::{QuadraticNetworks, Stationary, manifold_dimension};
 use didact_theory::landscape::population::stationary::{PointKind, classify};
 use didact_theory::landscape::population::{self, LandscapeError, SIZE_LIMIT};
 

@@ -3,13 +3,13 @@
 mod common;
 
 use common::{columns, losses, problem, state_at};
+use didact_families::committee::spectra::regression::{Regression, Size};
+use didact_families::committee::spectra::specialised::{error_rates, overlap_rates};
+use didact_families::committee::spectra::symmetric::{SymmetricFlow, SymmetricState};
+use didact_families::committee::spectra::teacher::{Plateau, equal_overlaps, growth_coefficient};
+use didact_families::committee::{Committee, Output};
 use didact_math::linalg::{Mat, eigenvalues_general};
 use didact_math::ode::{Options, Saving};
-use didact_model::families::committee::spectra::regression::{Regression, Size};
-use didact_model::families::committee::spectra::specialised::{error_rates, overlap_rates};
-use didact_model::families::committee::spectra::symmetric::{SymmetricFlow, SymmetricState};
-use didact_model::families::committee::spectra::teacher::{Plateau, equal_overlaps, growth_coefficient};
-use didact_model::families::committee::{Committee, Output};
 use didact_model::{Needed, Overlaps, Problem, Spectrum, Training};
 use didact_theory::OrderParameterOde;
 

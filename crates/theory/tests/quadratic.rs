@@ -3,13 +3,13 @@
 mod common;
 
 use common::{assert_close, columns, distance, losses, state_at};
+use didact_families::quadratic::{
+    QuadraticNetworks, SingularFlow, State, alignment, alignment_at, closest_solution, polar_factor,
+};
+use didact_families::{Family, Model};
 use didact_math::linalg::{Mat, symmetric_eigen};
 use didact_math::ode::{Method, Options, Saving};
 use didact_math::random::{Address, Stream};
-use didact_model::families::quadratic::{
-    QuadraticNetworks, SingularFlow, State, alignment, alignment_at, closest_solution, polar_factor,
-};
-use didact_model::families::{Family, Model};
 use didact_model::start::Given;
 use didact_model::{Clock, Constraint, Needed, Overlaps, Problem, Spectrum, Training};
 use didact_theory::OrderParameterOde;

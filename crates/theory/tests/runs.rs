@@ -3,10 +3,10 @@
 mod common;
 
 use common::{assert_close, columns, distance, losses, problem, random_gram, state_at};
+use didact_families::committee::Committee;
 use didact_math::linalg::{Mat, symmetric_eigen};
 use didact_math::ode::Method;
 use didact_model::constraint::{Constraint, Retraction};
-use didact_model::families::committee::Committee;
 use didact_model::record::{Crossing, linear_times};
 use didact_model::{Engine, Event, Outcome, Problem, Record, Spectrum, Training, Unwatched, observable};
 use didact_theory::OrderParameterOde;

@@ -1,8 +1,8 @@
 //! The Hessian of the empirical risk in all trained rows together, m d x m d.
 
+use didact_families::Family;
+use didact_families::multi_index::MultiIndex;
 use didact_math::spectra::End;
-use didact_model::families::Family;
-use didact_model::families::multi_index::MultiIndex;
 use didact_model::output_loss::OutputLoss;
 use didact_theory::landscape::Run;
 

@@ -3,7 +3,7 @@
 use super::reproduce::PAPERS;
 use didact_experiment::source::nearest;
 use didact_experiment::{Diagnostic, build};
-use didact_model::Model;
+use didact_families::Model;
 use serde_json::json;
 use std::process::ExitCode;
 

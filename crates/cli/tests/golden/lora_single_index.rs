@@ -2,14 +2,14 @@
 
 use crate::compare::Answer;
 use crate::inputs::Inputs;
+use didact_families::Family;
+use didact_families::lora::hermite::time_scale;
+use didact_families::lora::two_layer::{LoraTwoLayer, PerUnit};
+use didact_families::lora::{LoraSingleIndex, two_layer};
 use didact_math::linalg::Mat;
 use didact_math::ode::{Options, Saving};
 use didact_math::random::statistics::Moments;
 use didact_model::constraint::{Constraint, Retraction};
-use didact_model::families::Family;
-use didact_model::families::lora::hermite::time_scale;
-use didact_model::families::lora::two_layer::{LoraTwoLayer, PerUnit};
-use didact_model::families::lora::{LoraSingleIndex, two_layer};
 use didact_model::observable::{self, Loss};
 use didact_model::problem::StepScaling;
 use didact_model::quantity::Quantity;
@@ -171,10 +171,8 @@ fn flow(kind: &str, inputs: &Inputs) -> Answer {
     set(&mut given, "m0", inputs.0["m0"].clone());
     let answer = compute("flow", &given);
     if kind == "correlation-flow" {
-        let invariant = didact_model::families::lora::flow::correlation_invariant(
-            inputs.number("u0"),
-            inputs.number("m0"),
-        );
+        let invariant =
+            didact_families::lora::flow::correlation_invariant(inputs.number("u0"), inputs.number("m0"));
         return Answer::exact(json!([answer["u"], answer["m"], invariant]));
     }
     entries(&answer, &["u", "m"])

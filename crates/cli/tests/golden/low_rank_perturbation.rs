@@ -2,19 +2,19 @@
 
 use crate::compare::Answer;
 use crate::inputs::Inputs;
-use didact_math::activation::{Activation, parse};
-use didact_model::constraint::{Constraint, Retraction};
-use didact_model::families::Family;
-use didact_model::families::low_rank::dynamics::{Draws, FiniteStep, chain_step};
-use didact_model::families::low_rank::lazy::{LazyLoss, moment_estimator, refit_floor};
-use didact_model::families::low_rank::network::{Kernel, Mode, Network, gaussian_pair, hermite_coefficient};
-use didact_model::families::low_rank::noise::{gradient_noise, single_index};
-use didact_model::families::low_rank::orthonormal::{Signal, Sums, condition_probability};
-use didact_model::families::low_rank::population::{Instance, signal_variance};
-use didact_model::families::low_rank::theorem::{orthogonal_teacher_gram, theorem_constants, two_optima};
-use didact_model::families::low_rank::{
+use didact_families::Family;
+use didact_families::low_rank::dynamics::{Draws, FiniteStep, chain_step};
+use didact_families::low_rank::lazy::{LazyLoss, moment_estimator, refit_floor};
+use didact_families::low_rank::network::{Kernel, Mode, Network, gaussian_pair, hermite_coefficient};
+use didact_families::low_rank::noise::{gradient_noise, single_index};
+use didact_families::low_rank::orthonormal::{Signal, Sums, condition_probability};
+use didact_families::low_rank::population::{Instance, signal_variance};
+use didact_families::low_rank::theorem::{orthogonal_teacher_gram, theorem_constants, two_optima};
+use didact_families::low_rank::{
     Base, Loading, LowRank, NamedBase, OutputScale, StartLaw, StudentKind, rank_of_gram,
 };
+use didact_math::activation::{Activation, parse};
+use didact_model::constraint::{Constraint, Retraction};
 use didact_model::problem::StepScaling;
 use didact_model::record::Crossing;
 use didact_model::trajectory::Trajectory;

@@ -2,11 +2,11 @@
 
 use crate::compare::Answer;
 use crate::inputs::Inputs;
+use didact_families::Family;
+use didact_families::committee::{Committee, Output};
 use didact_math::gauss::erf;
 use didact_math::linalg::Mat;
 use didact_math::ode::{Options, Saving};
-use didact_model::families::Family;
-use didact_model::families::committee::{Committee, Output};
 use didact_model::observable::{Loss, Observable};
 use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw};
 use didact_model::{

@@ -2,10 +2,10 @@
 
 use crate::compare::Answer;
 use crate::inputs::Inputs;
+use didact_families::quadratic::{QuadraticNetworks, State};
+use didact_families::{Family, Model};
 use didact_math::linalg::Mat;
 use didact_math::ode::{Options, Saving};
-use didact_model::families::quadratic::{QuadraticNetworks, State};
-use didact_model::families::{Family, Model};
 use didact_model::observable::{self, Loss, Observable};
 use didact_model::start::Given;
 use didact_model::{
@@ -202,7 +202,7 @@ fn matrix_at_end(inputs: &Inputs, letter: &str) -> Vec<Vec<f64>> {
 }
 
 fn start_polar(inputs: &Inputs) -> Mat {
-    didact_model::families::quadratic::polar_factor(&inputs.matrix("rho0")).factor
+    didact_families::quadratic::polar_factor(&inputs.matrix("rho0")).factor
 }
 
 /// "order": rho row by row, then Q_ij with i <= j.

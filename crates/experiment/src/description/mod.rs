@@ -13,8 +13,8 @@ pub use training::{
     TeachersSpec, TrainingSpec, Until,
 };
 
+use didact_families::Model;
 use didact_model::Clock;
-use didact_model::Model;
 use didact_model::Reference;
 use didact_model::record::Crossing;
 use didact_simulate::full_batch::{InputStorage, Precision};

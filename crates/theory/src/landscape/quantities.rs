@@ -6,10 +6,11 @@ use super::{
     Descent, Ensemble, HessianSpectrum, LandscapeError, Run, Sampled, at_start, long_time, one_step,
 };
 use crate::dmft::Sampling;
+use didact_families::Model;
 use didact_math::spectra::Outlier;
+use didact_model::LocalRule;
 use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
 use didact_model::trajectory::Mean;
-use didact_model::{LocalRule, Model};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

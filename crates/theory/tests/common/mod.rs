@@ -1,10 +1,10 @@
 //! Problems and runs that the tests of the order-parameter equations share.
 #![allow(dead_code, unreachable_pub)] // every test file uses its own part
 
+use didact_families::Family;
+use didact_families::committee::Committee;
 use didact_math::linalg::Mat;
 use didact_math::random::{Address, Stream};
-use didact_model::families::Family;
-use didact_model::families::committee::Committee;
 use didact_model::start::Given;
 use didact_model::{Clock, Engine, Overlaps, Problem, Record, Spectrum, Training, Unwatched, observable};
 use didact_theory::OrderParameterOde;

@@ -2,10 +2,10 @@
 
 use crate::compare::Answer;
 use crate::inputs::Inputs;
+use didact_families::Family;
+use didact_families::multi_index::MultiIndex;
 use didact_math::activation;
 use didact_math::linalg::Mat;
-use didact_model::families::Family;
-use didact_model::families::multi_index::MultiIndex;
 use didact_model::observable::{self, Snapshot};
 use didact_model::output_loss::OutputLoss;
 use didact_model::record::Crossing;

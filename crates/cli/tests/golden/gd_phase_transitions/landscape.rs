@@ -2,9 +2,9 @@
 
 use crate::compare::Answer;
 use crate::inputs::Inputs;
+use didact_families::Family;
+use didact_families::multi_index::MultiIndex;
 use didact_math::spectra::{Bulk, Complex, WeightLaw, marchenko_pastur};
-use didact_model::families::Family;
-use didact_model::families::multi_index::MultiIndex;
 use didact_model::output_loss::OutputLoss;
 use didact_model::{Link, LocalRule};
 use didact_theory::dmft::{Points, Process, Sampling};

@@ -2,8 +2,8 @@
 
 use super::stationary::classify;
 use super::{self as population, Level, SIZE_LIMIT};
+use didact_families::Model;
 use didact_math::linalg::{Mat, is_psd};
-use didact_model::Model;
 use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
 use didact_model::rule::LocalRule;
 use serde_json::{Value, json};

@@ -1,0 +1,169 @@
+//! Two-layer students of multi-index targets.
+//!
+//!   student f = (1/m) Σ_j a_j σ(θ_j·x + b_j),   label y = h(z1, …, zk, e),  z_n = v_n·x,   loss ℓ(y, f),
+//!
+//! with a_j and b_j fixed. Montanari & Wang, *Phase Transitions for Feature Learning in Neural Networks* (2026), train it by
+//! full-batch gradient descent for O(1) steps; the rule serves every other engine as well. The per-sample gradient
+//! carries 1/m: to move a wide student in O(1) steps take a learning rate proportional to m.
+
+mod lanes;
+mod rule;
+
+use super::{Family, ModelError, Reference};
+use didact_math::activation;
+use didact_model::link::Link;
+use didact_model::output_loss::OutputLoss;
+use didact_model::rule::LocalRule;
+use rule::TwoLayerRule;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A two-layer student with frozen second layer that learns a multi-index target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct MultiIndex {
+    /// m, hidden units of the student.
+    #[serde(default = "one")]
+    pub students: usize,
+    /// k, latent directions of the target.
+    #[serde(default = "one")]
+    pub directions: usize,
+    /// σ: a name (`gelu`, `quadratic`, `tanh`, …) or an expression in x.
+    pub activation: String,
+    /// h: a formula in z1 … zk and the noise e, such as `z1^2` or `1{z1>0} z2`; noise is added to the label unless named.
+    pub link: String,
+    /// ℓ(y, f).
+    #[serde(default = "square")]
+    pub loss: OutputLoss,
+    /// a_j; all 1 unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<Vec<f64>>,
+    /// b_j; all 0 unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub biases: Option<Vec<f64>>,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn square() -> OutputLoss {
+    OutputLoss::Square
+}
+
+impl MultiIndex {
+    /// One unit of σ, a = 1, b = 0, and one latent direction.
+    pub fn single(activation: &str, link: &str, loss: OutputLoss) -> Self {
+        Self {
+            students: 1,
+            directions: 1,
+            activation: activation.into(),
+            link: link.into(),
+            loss,
+            weights: None,
+            biases: None,
+        }
+    }
+}
+
+impl Family for MultiIndex {
+    const NAME: &'static str = "multi-index";
+    const SUMMARY: &'static str =
+        "a two-layer student with frozen second layer learns a formula of a few projections";
+
+    fn references(&self) -> Vec<Reference> {
+        vec![
+            Reference {
+                key: "MontanariWang2026",
+                citation: "A. Montanari and Z. Wang, Phase Transitions for Feature Learning in Neural Networks (2026)",
+                locator: "arXiv:2602.01434",
+            },
+            Reference {
+                key: "CelentanoChengMontanari2021",
+                citation: "M. Celentano, C. Cheng and A. Montanari, The high-dimensional asymptotics of first order methods with random data (2021)",
+                locator: "arXiv:2112.07572",
+            },
+        ]
+    }
+
+    fn rule(&self) -> Result<Arc<dyn LocalRule>, ModelError> {
+        for (name, count) in [("students", self.students), ("directions", self.directions)] {
+            if count == 0 {
+                return Err(ModelError::Zero { name });
+            }
+        }
+        let list = |name, given: &Option<Vec<f64>>, default| {
+            let list = given.clone().unwrap_or_else(|| vec![default; self.students]);
+            if list.len() != self.students {
+                return Err(ModelError::Length { name, given: list.len(), expected: self.students });
+            }
+            match list.iter().find(|v| !v.is_finite()) {
+                Some(&value) => Err(ModelError::NotFinite { name, value }),
+                None => Ok(list),
+            }
+        };
+        let weights = list("weights", &self.weights, 1.0)?;
+        let biases = list("biases", &self.biases, 0.0)?;
+        let activation = activation::parse(&self.activation)
+            .map_err(|source| ModelError::Activation { name: "activation", source })?;
+        let link = Link::parse(&self.link, self.directions)
+            .map_err(|e| ModelError::Invalid { name: "link", message: e.to_string() })?;
+        check_link(&self.link, &link)?;
+        if let Some(kappa) = self.loss.kappa().filter(|k| !(k.is_finite() && *k > 0.0)) {
+            let message = format!("kappa is {kappa}; it must be positive and finite");
+            return Err(ModelError::Invalid { name: "loss", message });
+        }
+        let m = self.students as f64;
+        let weights = weights.iter().map(|a| a / m).collect();
+        Ok(Arc::new(TwoLayerRule { activation, weights, biases, link, loss: self.loss }))
+    }
+
+    fn starting_scalars(&self) -> Vec<f64> {
+        Vec::new()
+    }
+
+    fn examples() -> Vec<Self> {
+        let huber = |kappa| OutputLoss::PseudoHuber { kappa };
+        vec![
+            Self::single("gelu", "z^2", huber(1.0)),
+            Self {
+                weights: Some(vec![1.5]),
+                biases: Some(vec![-0.3]),
+                ..Self::single("quadratic", "z^2", huber(2.0))
+            },
+            Self::single("linear", "z", OutputLoss::Square),
+            Self::single("tanh", "z + 0.3z^2", OutputLoss::LogCosh),
+            Self::single("gelu", "z^3 - 3z", OutputLoss::Huber { kappa: 1.0 }),
+            Self::single("gelu", "tanh(z^2)", OutputLoss::Logistic),
+            Self {
+                students: 2,
+                directions: 2,
+                weights: Some(vec![1.5, -1.0]),
+                biases: Some(vec![0.1, -0.3]),
+                ..Self::single("gelu", "z1+z2+z1*z2", huber(1.0))
+            },
+            Self { directions: 2, ..Self::single("poly(0, 0, 0.5)", "z1*z2*(1 + e)", huber(1.0)) },
+        ]
+    }
+}
+
+/// A label that is not finite on likely inputs would spoil every average.
+fn check_link(text: &str, link: &Link) -> Result<(), ModelError> {
+    let k = link.directions();
+    // Every coordinate in turn, then all together, over five standard deviations; no node sits on 0.
+    for step in 0..=100 {
+        let at = 0.1 * f64::from(step) - 4.97;
+        for moved in 0..=k {
+            let z: Vec<f64> = (0..k).map(|j| if j == moved || moved == k { at } else { 0.3 }).collect();
+            for noise in [-1.3, 0.7] {
+                let label = link.label(&z, noise);
+                if !label.is_finite() {
+                    let message = format!("`{text}` is {label} at z = {z:?}; labels must be finite");
+                    return Err(ModelError::Invalid { name: "link", message });
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,297 @@
+//! The rule of a two-layer student and its derivatives in closed form.
+
+use super::lanes::{self, Own};
+use didact_math::activation::Activation;
+use didact_math::linalg::Mat;
+use didact_math::memory::with_room;
+use didact_math::simd::add_scaled;
+use didact_model::link::Link;
+use didact_model::output_loss::OutputLoss;
+use didact_model::problem::Problem;
+use didact_model::rule::{Batch, Expansion, Jumps, Kick, LocalRule, Sample, Shape};
+use std::sync::Arc;
+
+/// f = (1/m) Σ_j a_j σ(h_j + b_j) against y = h(z, e), loss ℓ(y, f).
+#[derive(Debug)]
+pub(super) struct TwoLayerRule {
+    pub(super) activation: Arc<dyn Activation>,
+    /// a_j/m.
+    pub(super) weights: Vec<f64>,
+    pub(super) biases: Vec<f64>,
+    pub(super) link: Link,
+    pub(super) loss: OutputLoss,
+}
+
+/// What a sample needs once: output, label and jets of the units.
+struct Units {
+    output: f64,
+    label: f64,
+    slopes: Vec<f64>,
+    curvatures: Vec<f64>,
+}
+
+/// The same of a batch.
+struct BatchUnits<'a> {
+    /// f − y.
+    residuals: &'a mut [f64],
+    /// y.
+    labels: &'a [f64],
+    /// m x size.
+    slopes: &'a [f64],
+    /// m x size.
+    curvatures: &'a [f64],
+    /// ℓ′ and ℓ″, yet to be filled.
+    first: &'a mut [f64],
+    second: &'a mut [f64],
+}
+
+impl TwoLayerRule {
+    fn trained(&self) -> usize {
+        self.weights.len()
+    }
+
+    fn output(&self, sample: &Sample) -> f64 {
+        let unit = |j: usize| self.weights[j] * self.activation.value(sample.fields[j] + self.biases[j]);
+        (0..self.trained()).map(unit).sum()
+    }
+
+    fn units(&self, sample: &Sample) -> Units {
+        let m = self.trained();
+        let (mut output, mut slopes, mut curvatures) = (0.0, vec![0.0; m], vec![0.0; m]);
+        for j in 0..m {
+            let (value, slope, curvature) = self.activation.jet(sample.fields[j] + self.biases[j]);
+            output += self.weights[j] * value;
+            (slopes[j], curvatures[j]) = (slope, curvature);
+        }
+        let label = self.link.label(&sample.fields[m..], sample.noise);
+        Units { output, label, slopes, curvatures }
+    }
+
+    /// Numbers that [`Self::batch_units`] needs room for.
+    fn room(&self, size: usize) -> usize {
+        (2 * self.trained() + 6) * size
+    }
+
+    fn batch_units<'a>(&self, batch: &Batch<'a>, room: &'a mut [f64]) -> BatchUnits<'a> {
+        let (m, n) = (self.trained(), batch.size);
+        let (slopes, room) = room.split_at_mut(m * n);
+        let (curvatures, room) = room.split_at_mut(m * n);
+        let (residuals, room) = room.split_at_mut(n);
+        let (shifted, room) = room.split_at_mut(n);
+        let (value, room) = room.split_at_mut(n);
+        let (first, room) = room.split_at_mut(n);
+        let (second, own) = room.split_at_mut(n);
+        let labels = if batch.labels.is_empty() {
+            self.labels(batch, own);
+            own
+        } else {
+            batch.labels
+        };
+        for j in 0..m {
+            let own = j * n..(j + 1) * n;
+            let mut fields = &batch.fields[own.clone()];
+            if self.biases[j] != 0.0 {
+                shifted.iter_mut().zip(fields).for_each(|(s, h)| *s = h + self.biases[j]);
+                fields = shifted;
+            }
+            self.activation.jets(fields, value, &mut slopes[own.clone()], &mut curvatures[own]);
+            if j == 0 {
+                lanes::residuals(self.weights[j], value, labels, residuals);
+            } else {
+                add_scaled(residuals, self.weights[j], value);
+            }
+        }
+        BatchUnits { residuals, labels, slopes, curvatures, first, second }
+    }
+
+    /// A student of one unit whose labels are known, and its own field alone.
+    fn single(&self, batch: &Batch, out: Expansion) {
+        let (n, a, bias) = (batch.size, self.weights[0], self.biases[0]);
+        let (slope, bend) = (&mut out.kicks[..n], &mut out.curvature[..n]);
+        let labels = &batch.labels[..n];
+        with_room(2 * n, |room| {
+            let (value, other) = room.split_at_mut(n);
+            let mut fields = &batch.fields[..n];
+            if bias != 0.0 {
+                other.iter_mut().zip(fields).for_each(|(shifted, h)| *shifted = h + bias);
+                fields = other;
+            }
+            self.activation.jets(fields, value, slope, bend);
+            lanes::single(self.loss, a, value, labels, slope, bend);
+            if !out.losses.is_empty() {
+                lanes::residuals(a, value, labels, other);
+                self.loss.values(other, labels, out.losses);
+            }
+        });
+    }
+
+    /// Any number of units and of fields to differentiate by.
+    fn several(&self, batch: &Batch, out: Expansion) {
+        let Expansion { losses, kicks, columns, curvature } = out;
+        let n = batch.size;
+        with_room(self.room(n), |room| {
+            let mut units = self.batch_units(batch, room);
+            if !losses.is_empty() {
+                self.loss.values(units.residuals, units.labels, losses);
+            }
+            self.loss.slopes(units.residuals, units.labels, units.first, units.second);
+            let BatchUnits { slopes, curvatures, first, second, .. } = &mut units;
+            for (i, &a) in self.weights.iter().enumerate() {
+                let own = i * n..(i + 1) * n;
+                let slope = &slopes[own.clone()];
+                lanes::kicks(a, first, slope, &mut kicks[own.clone()]);
+                for j in 0..self.trained().min(columns) {
+                    let (other, out) = (&slopes[j * n..][..n], &mut curvature[(i * columns + j) * n..][..n]);
+                    if i == j {
+                        let unit = Own { weight: a, first, second, slope, bend: &curvatures[own.clone()] };
+                        lanes::own(unit, out);
+                    } else {
+                        lanes::cross(a * self.weights[j], second, slope, other, out);
+                    }
+                }
+            }
+            if columns > self.trained() {
+                self.frozen_curvature(batch, &units, columns, curvature);
+            }
+        });
+    }
+
+    /// ∂φ_i/∂z_n of a batch, the columns behind those of the trained fields.
+    fn frozen_curvature(&self, batch: &Batch, units: &BatchUnits, columns: usize, curvature: &mut [f64]) {
+        let (m, n) = (self.trained(), batch.size);
+        let mut fresh = Vec::new();
+        let label_slopes = if batch.label_slopes.is_empty() {
+            fresh.resize(self.link.directions() * n, 0.0);
+            self.label_slopes(batch, &mut fresh);
+            &fresh
+        } else {
+            batch.label_slopes
+        };
+        for (i, &a) in self.weights.iter().enumerate() {
+            let slope = &units.slopes[i * n..][..n];
+            let behind = curvature[(i * columns + m) * n..(i + 1) * columns * n].chunks_exact_mut(n);
+            for (out, label_slope) in behind.zip(label_slopes.chunks_exact(n)) {
+                lanes::frozen(a, self.loss, units.second, slope, label_slope, out);
+            }
+        }
+    }
+}
+
+impl LocalRule for TwoLayerRule {
+    fn shape(&self) -> Shape {
+        Shape { trained: self.trained(), frozen: self.link.directions(), scalars: 0 }
+    }
+
+    fn loss(&self, sample: &Sample) -> f64 {
+        let label = self.link.label(&sample.fields[self.trained()..], sample.noise);
+        self.loss.value(self.output(sample), label)
+    }
+
+    /// φ_j = (a_j/m) ℓ′ σ′(h_j + b_j), ℓ′ = ∂ℓ/∂f.
+    fn kick(&self, sample: &Sample, out: &mut Kick) {
+        let units = self.units(sample);
+        let slope = self.loss.slope(units.output, units.label);
+        for (j, out) in out.rows.iter_mut().enumerate() {
+            *out = self.weights[j] * slope * units.slopes[j];
+        }
+    }
+
+    fn kick_batch(&self, batch: &Batch, rows: &mut [f64], _scalars: &mut [f64]) {
+        let n = batch.size;
+        with_room(self.room(n), |room| {
+            let BatchUnits { residuals, labels, slopes, first, second, .. } = self.batch_units(batch, room);
+            self.loss.slopes(residuals, labels, first, second);
+            for ((out, slope), a) in rows.chunks_exact_mut(n).zip(slopes.chunks_exact(n)).zip(&self.weights) {
+                lanes::kicks(*a, first, slope, out);
+            }
+        });
+    }
+
+    fn loss_batch(&self, batch: &Batch, out: &mut [f64]) {
+        with_room(self.room(batch.size), |room| {
+            let BatchUnits { residuals, labels, .. } = self.batch_units(batch, room);
+            self.loss.values(residuals, labels, out);
+        });
+    }
+
+    /// ∂φ_i/∂h_j = (a_i a_j/m²) ℓ″ σ′_i σ′_j + δ_ij (a_i/m) ℓ′ σ″_i,      ∂φ_i/∂z_n = (a_i/m) ∂²ℓ/∂f∂y σ′_i ∂h/∂z_n.
+    fn curvature(&self, sample: &Sample, out: &mut Mat) {
+        let m = self.trained();
+        let units = self.units(sample);
+        let first = self.loss.slope(units.output, units.label);
+        let second = self.loss.curvature(units.output, units.label);
+        let mixed = self.loss.mixed(second);
+        let mut gradient = vec![0.0; self.link.directions()];
+        self.link.gradient(&sample.fields[m..], sample.noise, &mut gradient);
+        for i in 0..m {
+            let own = self.weights[i] * units.slopes[i];
+            for j in 0..m {
+                out[(i, j)] = second * own * self.weights[j] * units.slopes[j];
+            }
+            out[(i, i)] += self.weights[i] * first * units.curvatures[i];
+            for (n, g) in gradient.iter().enumerate() {
+                out[(i, m + n)] = mixed * own * g;
+            }
+        }
+    }
+
+    fn expand_batch(&self, batch: &Batch, out: Expansion) {
+        if self.trained() == 1 && out.columns == 1 && !batch.labels.is_empty() {
+            self.single(batch, out);
+        } else {
+            self.several(batch, out);
+        }
+    }
+
+    fn standard_noise(&self) -> f64 {
+        self.link.standard_noise()
+    }
+
+    fn warning(&self, problem: &Problem) -> Option<String> {
+        (self.link.names_noise() && problem.training.label_noise == 0.0).then(|| {
+            "the link names the noise e, but training.label-noise is 0, so that e is 0; 1 makes it a standard normal".into()
+        })
+    }
+
+    fn jumps(&self) -> Jumps {
+        Jumps { trained: !self.activation.kinks().is_empty(), frozen: self.link.has_jumps() }
+    }
+
+    fn labels(&self, batch: &Batch, out: &mut [f64]) -> bool {
+        let n = batch.size;
+        let frozen: Vec<&[f64]> = batch.fields[self.trained() * n..].chunks_exact(n).collect();
+        self.link.labels(&frozen, batch.noise, out);
+        true
+    }
+
+    fn label_slopes(&self, batch: &Batch, out: &mut [f64]) -> bool {
+        let (m, n, k) = (self.trained(), batch.size, self.link.directions());
+        let (mut z, mut gradient) = (vec![0.0; k], vec![0.0; k]);
+        for l in 0..n {
+            z.iter_mut().enumerate().for_each(|(d, z)| *z = batch.fields[(m + d) * n + l]);
+            self.link.gradient(&z, batch.noise[l], &mut gradient);
+            gradient.iter().enumerate().for_each(|(d, g)| out[d * n + l] = *g);
+        }
+        true
+    }
+
+    fn labels_suffice(&self) -> bool {
+        true
+    }
+
+    fn label(&self, frozen: &[f64], noise: f64) -> Option<f64> {
+        Some(self.link.label(frozen, noise))
+    }
+
+    /// One unit: ∂φ/∂h. More: G_j = a_j ℓ′ σ″_j, the block of m Hess that survives when m is large, with the sign of a_j.
+    fn row_weight(&self, sample: &Sample, row: usize) -> f64 {
+        let m = self.trained();
+        let units = self.units(sample);
+        let bent = self.weights[row] * self.loss.slope(units.output, units.label) * units.curvatures[row];
+        if m == 1 {
+            let own = self.weights[0] * units.slopes[0];
+            return self.loss.curvature(units.output, units.label) * own * own + bent;
+        }
+        m as f64 * bent
+    }
+}

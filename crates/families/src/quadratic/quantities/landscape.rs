@@ -1,0 +1,106 @@
+//! Stationary points, their Hessians, and dimensions of sets.
+
+use super::{DIMENSION, STUDENTS, TEACHERS, domain, required};
+use crate::quadratic::stationary::{Stationary, manifold_dimension, student_degrees_of_freedom};
+use didact_model::quantity::{Answer, Arguments, Kind, Quantity, QuantityError};
+use serde_json::json;
+
+pub(super) const POINT: Quantity = Quantity {
+    name: "stationary-point",
+    summary: "stationary point (r, s): risk, norms, Hessian eigenvalues with multiplicities, index, null directions along the set of such points",
+    inputs: &[
+        STUDENTS,
+        TEACHERS,
+        DIMENSION,
+        required("r", Kind::Number, "student directions outside the teacher space"),
+        required("s", Kind::Number, "student directions inside the teacher space"),
+    ],
+    compute: point,
+};
+
+/// A whole number, 0 included.
+fn whole(value: f64, name: &str) -> Result<usize, QuantityError> {
+    if value >= 0.0 && value.fract() == 0.0 {
+        Ok(value as usize)
+    } else {
+        domain(format!("{name} is {value}; it counts directions: 0, 1, 2, ..."))
+    }
+}
+
+fn point(arguments: &Arguments) -> Result<Answer, QuantityError> {
+    let point = Stationary {
+        students: arguments.count("p"),
+        teachers: arguments.count("p_star"),
+        outside: whole(arguments.number("r"), "r")?,
+        inside: whole(arguments.number("s"), "s")?,
+    };
+    let dimension = arguments.count("N");
+    let domain = |e: crate::quadratic::stationary::StationaryError| QuantityError::Domain(e.to_string());
+    let spectrum = point.hessian_spectrum(dimension).map_err(domain)?;
+    let count = |keep: fn(f64) -> bool| spectrum.iter().filter(|l| keep(l.0)).map(|l| l.1).sum::<usize>();
+    let (negative, zero) = (count(|v| v < 0.0), count(|v| v == 0.0));
+    let tangent = point.tangent_directions(dimension).map_err(domain)?;
+    let kind = match negative {
+        0 => "minimum",
+        all if all == point.students * dimension => "maximum",
+        _ => "strict saddle",
+    };
+    Ok(vec![
+        ("risk", json!(point.risk())),
+        ("outside-norm", json!(point.outside_norm())),
+        ("inside-norm", json!(point.inside_norm())),
+        ("spectrum", json!(spectrum)),
+        ("negative", json!(negative)),
+        ("null", json!(zero)),
+        ("positive", json!(count(|v| v > 0.0))),
+        ("tangent", json!(tangent)),
+        ("negative-per-null", json!((zero > 0).then(|| negative as f64 / zero as f64))),
+        ("kind", json!(kind)),
+    ])
+}
+
+pub(super) const RISKS: Quantity = Quantity {
+    name: "stationary-risk",
+    summary: "risk of the stationary points (r, s); the width of the student does not enter",
+    inputs: &[TEACHERS, required("r_s", Kind::Rows, "pairs [r, s]")],
+    compute: |a| {
+        let pairs = a.matrix("r_s");
+        if pairs.cols() != 2 {
+            return domain("r_s is a list of pairs [r, s]");
+        }
+        let mut risks = Vec::new();
+        for row in pairs.to_rows() {
+            let (outside, inside) = (whole(row[0], "r")?, whole(row[1], "s")?);
+            let point =
+                Stationary { students: outside + inside, teachers: a.count("p_star"), outside, inside };
+            point.check(usize::MAX).map_err(|e| QuantityError::Domain(e.to_string()))?;
+            risks.push(point.risk());
+        }
+        Ok(vec![("risk", json!(risks))])
+    },
+};
+
+pub(super) const FREEDOM: Quantity = Quantity {
+    name: "degrees-of-freedom",
+    summary: "dimension of the set of functions that p students reach in N dimensions",
+    inputs: &[DIMENSION, STUDENTS],
+    compute: |a| {
+        let count = student_degrees_of_freedom(a.count("N") as u64, a.count("p") as u64);
+        Ok(vec![("count", json!(count))])
+    },
+};
+
+pub(super) const MANIFOLD: Quantity = Quantity {
+    name: "manifold-dimension",
+    summary: "dimension of the set of perfect students (p >= p*)",
+    inputs: &[DIMENSION, TEACHERS, STUDENTS],
+    compute: |a| {
+        let (n, teachers, p) = (a.count("N") as u64, a.count("p_star") as u64, a.count("p") as u64);
+        match manifold_dimension(n, teachers, p) {
+            Some(dimension) => Ok(vec![("dimension", json!(dimension))]),
+            None => domain(format!(
+                "{p} students cannot be perfect with {teachers} teachers in N = {n}; use p >= min(p*, N)"
+            )),
+        }
+    },
+};
