@@ -3,7 +3,7 @@
 mod common;
 
 use common::{checked, empty_folder};
-use didact_model::Unwatched;
+use didact_model::NoMonitor;
 
 const PASSING: &str = r#"
 title = "passing"
@@ -69,7 +69,7 @@ series = [
 fn the_interval_of_a_probability_stays_between_0_and_1_and_is_shown() {
     let experiment = checked(PASSING).unwrap_or_else(|e| panic!("{e}"));
     let root = empty_folder("probability");
-    let finished = experiment.execute(&root, &Unwatched).unwrap();
+    let finished = experiment.execute(&root, &NoMonitor).unwrap();
     // Wilson at 0 and n of n successes, z = 1: [0, 1/(n + 1)] and its mirror image.
     let edge = 1.0 / 11.0;
     let near = |a: [f64; 2], b: [f64; 2]| (a[0] - b[0]).abs() < 1e-12 && (a[1] - b[1]).abs() < 1e-12;
@@ -92,6 +92,6 @@ fn the_interval_of_a_probability_stays_between_0_and_1_and_is_shown() {
     assert!(report.contains("0.00000 (0.00000 to 0.09091)"), "the report shows both ends");
     assert!(report.contains("arrayminus"), "and so does its interactive figure");
     // What is kept is what was found.
-    let again = experiment.execute(&root, &Unwatched).unwrap();
+    let again = experiment.execute(&root, &NoMonitor).unwrap();
     assert!(again.reused && again.measured == finished.measured);
 }
