@@ -100,6 +100,16 @@ fn anchors(text: &str) -> BTreeSet<String> {
     ends.filter_map(|rest| rest.split_once('"')).map(|(anchor, _)| anchor.to_owned()).collect()
 }
 
+/// The anchors that a page has from its headings; they change with the words, so only the page itself may link to them.
+fn headings(text: &str) -> BTreeSet<String> {
+    let titles = text.lines().filter(|l| l.starts_with('#')).map(|l| l.trim_start_matches('#').trim());
+    let slug = |title: &str| -> String {
+        let kept = title.to_lowercase().replace(' ', "-");
+        kept.chars().filter(|c| c.is_alphanumeric() || *c == '-' || *c == '_').collect()
+    };
+    titles.map(slug).collect()
+}
+
 /// The longest beginning of a text that can be the name of a page or an anchor.
 fn name(text: &str) -> &str {
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'));
@@ -118,6 +128,7 @@ fn page_at(text: &str) -> Option<(String, Option<String>)> {
 /// and to its own anchors count too.
 fn citations(text: &str, own: Option<&str>) -> Vec<Citation> {
     let mut found = Vec::new();
+    let headings = headings(text);
     for (index, content) in text.lines().enumerate() {
         let line = index + 1;
         for (at, _) in content.match_indices(FOLDER) {
@@ -128,8 +139,10 @@ fn citations(text: &str, own: Option<&str>) -> Vec<Citation> {
         let Some(own) = own else { continue };
         for (at, open) in content.match_indices("](") {
             let target = &content[at + open.len()..];
-            if let Some(anchor) = target.strip_prefix('#') {
-                found.push(Citation { line, page: own.to_owned(), anchor: Some(name(anchor).to_owned()) });
+            if let Some(anchor) = target.strip_prefix('#').map(name) {
+                if !headings.contains(anchor) {
+                    found.push(Citation { line, page: own.to_owned(), anchor: Some(anchor.to_owned()) });
+                }
             } else if let Some((page, anchor)) = page_at(target) {
                 found.push(Citation { line, page, anchor });
             }
@@ -284,6 +297,7 @@ fn a_planted_bad_citation_is_found() {
     assert_eq!(faults(&both, None).len(), 1);
     assert_eq!(faults("see [1](#s1), [2](#s2) and [3](paper.md#s3)", Some("paper")).len(), 2);
     assert_eq!(faults("see [1](#s1), [2](#s2)", None), []);
+    assert_eq!(faults("see [4](#two-words)\n## Two words", Some("paper")), []);
 }
 
 #[test]
