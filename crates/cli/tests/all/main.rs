@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod bad_quantities;
+mod citations;
 mod closed_pipe;
 mod common;
 mod examples;
