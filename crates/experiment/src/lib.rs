@@ -35,6 +35,7 @@ pub mod experiment;
 mod left_out;
 pub mod measure;
 mod names;
+mod npz;
 pub mod overrides;
 pub mod points;
 pub mod quantities;

@@ -5,11 +5,10 @@
 //! is censored). `<name>.json` says the rest: engine, clock, columns, outcomes, work of the integrator, notes, and the
 //! digest of all that the run depends on.
 
+use crate::npz;
 use crate::quantities::Rows;
 use didact_model::trajectory::{Column, Passages};
 use didact_model::{Clock, Outcome, Statistics, Trajectory};
-use ndarray::{Array1, Array2};
-use ndarray_npy::{NpzReader, NpzWriter};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -33,20 +32,20 @@ struct Header {
 /// Writes `<name>.npz`, `<name>.csv` and, last, `<name>.json`: a table without its header does not exist. `key` is the digest
 /// of all that the trajectory depends on.
 pub fn write(trajectory: &Trajectory, folder: &Path, name: &str, key: &str) -> io::Result<()> {
-    let times = &trajectory.times;
-    let mut npz = NpzWriter::new(io::Cursor::new(Vec::new()));
-    let other = io::Error::other::<ndarray_npy::WriteNpzError>;
-    npz.add_array("times", &Array1::from_vec(times.clone())).map_err(other)?;
+    let length = trajectory.times.len();
+    let mut npz = npz::Writer::default();
+    npz.add("times", &[length], trajectory.times.iter().copied())?;
     for Column { name, curves } in &trajectory.columns {
-        let at = |(r, t): (usize, usize)| curves[r].get(t).copied().unwrap_or(f64::NAN);
-        npz.add_array(name.as_str(), &Array2::from_shape_fn((curves.len(), times.len()), at))
-            .map_err(other)?;
+        let padded = |curve: &Vec<f64>| -> Vec<f64> {
+            (0..length).map(|time| curve.get(time).copied().unwrap_or(f64::NAN)).collect()
+        };
+        npz.add(name, &[curves.len(), length], curves.iter().flat_map(padded))?;
     }
     for Passages { name, times } in &trajectory.events {
-        let values = times.iter().map(|p| p.unwrap_or(f64::NAN)).collect();
-        npz.add_array(format!("event:{name}"), &Array1::from_vec(values)).map_err(other)?;
+        let values = times.iter().map(|p| p.unwrap_or(f64::NAN));
+        npz.add(&format!("event:{name}"), &[times.len()], values)?;
     }
-    let bytes = npz.finish().map_err(other)?.into_inner();
+    let bytes = npz.finish()?;
     write_atomically(&folder.join(format!("{name}.npz")), &bytes)?;
     write_atomically(&folder.join(format!("{name}.csv")), csv(trajectory).as_bytes())?;
     let header = Header {
@@ -70,28 +69,31 @@ pub fn read(folder: &Path, name: &str, key: &str) -> Option<Trajectory> {
     if header.key != key {
         return None;
     }
-    let file = std::fs::File::open(folder.join(format!("{name}.npz"))).ok()?;
-    let mut npz = NpzReader::new(file).ok()?;
-    let times: Array1<f64> = npz.by_name("times").ok()?;
+    let bytes = std::fs::read(folder.join(format!("{name}.npz"))).ok()?;
+    let npz = npz::Reader::new(&bytes)?;
+    let times = npz.array("times")?.values;
     let mut columns = Vec::new();
     for name in header.columns {
-        let array: Array2<f64> = npz.by_name(&name).ok()?;
-        let curve = |row: ndarray::ArrayView1<f64>| {
+        let array = npz.array(&name)?;
+        let [replicas, length] = array.shape[..] else { return None };
+        let curve = |replica: usize| {
+            let row = &array.values[replica * length..(replica + 1) * length];
             // Curves end where their replica ended; a value that is truly NaN in the middle stays.
             let length = row.iter().rposition(|v| !v.is_nan()).map_or(0, |last| last + 1);
-            row.iter().take(length).copied().collect::<Vec<f64>>()
+            row[..length].to_vec()
         };
-        columns.push(Column { name, curves: array.rows().into_iter().map(curve).collect() });
+        columns.push(Column { name, curves: (0..replicas).map(curve).collect() });
     }
     let mut events = Vec::new();
     for name in header.events {
-        let array: Array1<f64> = npz.by_name(&format!("event:{name}")).ok()?;
-        events.push(Passages { name, times: array.iter().map(|t| (!t.is_nan()).then_some(*t)).collect() });
+        let passages = npz.array(&format!("event:{name}"))?.values;
+        let times = passages.iter().map(|t| (!t.is_nan()).then_some(*t)).collect();
+        events.push(Passages { name, times });
     }
     Some(Trajectory {
         engine: header.engine,
         clock: header.clock,
-        times: times.to_vec(),
+        times,
         columns,
         events,
         outcomes: header.outcomes,
