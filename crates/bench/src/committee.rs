@@ -34,12 +34,14 @@ fn matrix(entries: &[[f64; 4]; 4]) -> Mat {
 }
 
 fn problem(dimension: Option<u64>) -> Problem {
-    let rule = Committee::soft(4, 4, "erf(z/sqrt2)").rule().expect("a committee");
+    let spec = Committee::soft(4, 4, "erf(z/sqrt2)");
+    let rule = spec.rule().expect("a committee");
     let spectrum = Spectrum::isotropic();
     let blocks = (&matrix(&Q0), &matrix(&R0), &Mat::identity(4));
     let start = Overlaps::spread(rule.shape(), &spectrum, blocks, vec![]).expect("overlaps");
     Problem {
         rule,
+        about: spec.about(),
         spectrum,
         dimension,
         training: Training::online(0.5),

@@ -65,6 +65,7 @@ pub(crate) fn full_batch(threads: usize) {
     let weights = Mat::from_rows(&[unit(42, D), unit(41, D)]).expect("two rows");
     let problem = Problem {
         rule: spec().rule().expect("a rule"),
+        about: spec().about(),
         spectrum: Spectrum::isotropic(),
         dimension: Some(D as u64),
         training: Training { samples: Some(Samples::Count(N as u64)), ..Training::full_batch(RATE, 1.0) },

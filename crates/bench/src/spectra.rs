@@ -27,6 +27,7 @@ fn problem(units: usize, levels: usize, start: Option<Arc<dyn Start>>) -> Proble
     });
     Problem {
         rule,
+        about: spec.about(),
         spectrum,
         dimension: Some(levels as u64),
         training: Training::online(0.01),

@@ -20,6 +20,7 @@ fn problem(spec: &impl Family, dimension: u64, rate: f64, ratio: f64) -> Problem
     let (trained, scalars) = (RowLaw::Sphere { radius: 1.0 }, vec![0.5; rule.shape().scalars]);
     Problem {
         rule,
+        about: spec.about(),
         spectrum: Spectrum::isotropic(),
         dimension: Some(dimension),
         training: Training::full_batch(rate, ratio),

@@ -27,11 +27,13 @@ pub mod trajectory;
 pub use clock::Clock;
 pub use constraint::Constraint;
 pub use engine::{Engine, EngineError, Monitor, Unwatched};
-pub use family::Reference;
+pub use family::{ModelInfo, NoFamily, Reference};
 pub use link::Link;
 pub use overlaps::Overlaps;
 pub use problem::{Problem, Samples, Training};
 pub use record::{Event, Record};
-pub use rule::{Averages, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape};
+pub use rule::{
+    Averages, BatchRule, CurvatureRule, Jumps, Kick, LabelledRule, Law, LocalRule, Needed, Sample, Shape,
+};
 pub use spectrum::Spectrum;
 pub use trajectory::{Outcome, Trajectory};

@@ -1,6 +1,6 @@
 //! Square loss of a student against a teacher: how most models become a [`LocalRule`].
 
-use crate::rule::{Kick, LocalRule, Sample, Shape};
+use crate::rule::{Kick, LabelledRule, LocalRule, Sample, Shape};
 use std::fmt::Debug;
 
 /// Labels an input from its projections on the teacher directions.
@@ -65,7 +65,7 @@ impl<S: Student, T: Teacher> SquareLoss<S, T> {
 impl<S: Student, T: Teacher> LocalRule for SquareLoss<S, T> {
     fn shape(&self) -> Shape {
         let own = self.student.shape();
-        Shape { frozen: own.frozen + self.teacher.directions(), ..own }
+        Shape { frozen: own.frozen + self.teacher.directions(), own_frozen: own.frozen, ..own }
     }
 
     fn loss(&self, sample: &Sample) -> f64 {
@@ -80,7 +80,13 @@ impl<S: Student, T: Teacher> LocalRule for SquareLoss<S, T> {
     }
 
     /// A student with frozen rows of its own may read the latent fields past the label.
-    fn label(&self, frozen: &[f64], noise: f64) -> Option<f64> {
-        (self.student.shape().frozen == 0).then(|| self.teacher.label(frozen) + noise)
+    fn labelled(&self) -> Option<&dyn LabelledRule> {
+        if self.student.shape().frozen == 0 { Some(self) } else { None }
+    }
+}
+
+impl<S: Student, T: Teacher> LabelledRule for SquareLoss<S, T> {
+    fn label(&self, frozen: &[f64], noise: f64) -> f64 {
+        self.teacher.label(frozen) + noise
     }
 }

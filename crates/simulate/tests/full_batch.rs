@@ -10,7 +10,7 @@ use didact_model::observable;
 use didact_model::output_loss::OutputLoss;
 use didact_model::start::{FrozenRows, RandomRows, RowLaw, Setting};
 use didact_model::{
-    Clock, Engine, Kick, LocalRule, Overlaps, Problem, Record, Sample, Samples, Spectrum, Training,
+    Clock, Engine, Kick, LocalRule, NoFamily, Overlaps, Problem, Record, Sample, Samples, Spectrum, Training,
     Trajectory, Unwatched,
 };
 use didact_simulate::FullBatch;
@@ -26,6 +26,7 @@ fn problem(rule: Arc<dyn LocalRule>, dimension: u64, training: Training, scalars
     };
     Problem {
         rule,
+        about: Arc::new(NoFamily),
         spectrum: Spectrum::isotropic(),
         dimension: Some(dimension),
         training,
@@ -230,7 +231,7 @@ fn every_constraint_is_kept() {
     let mut seen = 0;
     for model in Model::examples() {
         let (rule, scalars) = (model.rule().unwrap(), model.starting_scalars());
-        let (shape, own) = (rule.shape(), rule.own_frozen());
+        let (shape, own) = (rule.shape(), rule.shape().own_frozen);
         // Before and after six steps.
         let ends = |constraint: Constraint| {
             // Steep units (He_3) leave every reasonable range with larger steps.

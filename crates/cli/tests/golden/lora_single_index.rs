@@ -215,6 +215,7 @@ fn sgd_moments(inputs: &Inputs) -> Answer {
     let start = Overlaps::spread(rule.shape(), &Spectrum::isotropic(), blocks, vec![inputs.number("u0")]);
     let problem = Problem {
         rule,
+        about: spec.about(),
         spectrum: Spectrum::isotropic(),
         dimension: Some(inputs.count("d") as u64),
         training: training(inputs, retraction),
@@ -250,6 +251,7 @@ fn two_layer_problem(inputs: &Inputs, [u, m, q]: [&str; 3]) -> Problem {
     let start = Overlaps::spread(rule.shape(), &Spectrum::isotropic(), blocks, u.as_slice().to_vec());
     Problem {
         rule,
+        about: spec.about(),
         spectrum: Spectrum::isotropic(),
         dimension: None,
         training: Training { constraint: Constraint::sphere(), ..Training::online(1.0) },

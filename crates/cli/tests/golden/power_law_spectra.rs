@@ -10,7 +10,7 @@ use didact_math::ode::{Options, Saving};
 use didact_model::observable::{Loss, Observable};
 use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw};
 use didact_model::{
-    Averages, Clock, Engine, Law, LocalRule, Needed, Overlaps, Problem, Record, Spectrum, Training,
+    Averages, Clock, Engine, Law, LocalRule, Needed, NoFamily, Overlaps, Problem, Record, Spectrum, Training,
     Trajectory, Unwatched,
 };
 use didact_simulate::{Direct, Reduced};
@@ -194,6 +194,7 @@ fn problem(inputs: &Inputs) -> Problem {
     let label_noise = inputs.number_or("noise_var", 0.0).sqrt();
     Problem {
         rule,
+        about: Arc::new(NoFamily),
         spectrum,
         dimension: inputs.has("N").then(|| inputs.count("N") as u64),
         training: Training { label_noise, ..Training::online(inputs.number("eta")) },
@@ -241,6 +242,7 @@ fn linear_problem(inputs: &Inputs) -> Problem {
     };
     Problem {
         rule: Committee::soft(1, 1, "linear").rule().expect("a committee"),
+        about: Arc::new(NoFamily),
         spectrum: spectrum(inputs),
         dimension: Some(inputs.count("N") as u64),
         training: Training::online(inputs.number("eta")),

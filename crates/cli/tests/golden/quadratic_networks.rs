@@ -139,8 +139,12 @@ fn per_number(inputs: &Inputs, key: &str, values: Vec<Value>) -> Value {
     if inputs.0[key].is_array() { Value::Array(values) } else { values[0].clone() }
 }
 
+fn spec(inputs: &Inputs) -> QuadraticNetworks {
+    QuadraticNetworks::new(inputs.count("p"), inputs.count("p_star"))
+}
+
 fn rule(inputs: &Inputs) -> Arc<dyn LocalRule> {
-    QuadraticNetworks::new(inputs.count("p"), inputs.count("p_star")).rule().expect("widths")
+    spec(inputs).rule().expect("widths")
 }
 
 /// Student rows, then the teacher on the first axes.
@@ -169,6 +173,7 @@ fn problem(inputs: &Inputs, sphere: bool) -> Problem {
     let learning_rate = if is_flow(inputs) { 1.0 } else { inputs.number("eta") };
     Problem {
         rule,
+        about: spec(inputs).about(),
         spectrum,
         dimension: inputs.has("N").then(|| inputs.count("N") as u64),
         training: Training { constraint, ..Training::online(learning_rate) },

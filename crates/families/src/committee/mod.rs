@@ -17,7 +17,10 @@ use super::{Family, ModelError, Reference};
 use averages::Route;
 use didact_math::activation::{self, Activation};
 use didact_model::quantity::Quantity;
-use didact_model::rule::{Averages, Batch, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape};
+use didact_model::rule::{
+    Averages, Batch, BatchRule, CurvatureRule, Jumps, Kick, LabelledRule, Law, LocalRule, Needed, Sample,
+    Shape,
+};
 use didact_model::square_loss::{Prefactor, SquareLoss, Student, Teacher};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -208,7 +211,7 @@ impl Hidden {
 impl Student for Hidden {
     fn shape(&self) -> Shape {
         let k = self.weights.len();
-        Shape { trained: k, frozen: 0, scalars: if self.trained { k } else { 0 } }
+        Shape { trained: k, scalars: if self.trained { k } else { 0 }, ..Shape::default() }
     }
 
     fn output(&self, fields: &[f64], scalars: &[f64]) -> f64 {
@@ -314,22 +317,34 @@ impl LocalRule for CommitteeRule {
         let one = Batch::new(fields, 1, scalars, &noise);
         kicks::fill(&self.loss, &one, &mut out.rows, &mut out.scalars);
     }
-    fn kick_batch(&self, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
-        kicks::fill(&self.loss, batch, rows, scalars);
-    }
-    fn steps_abreast(&self) -> bool {
-        true
-    }
-    fn jumps(&self) -> Jumps {
-        Jumps { trained: !self.loss.student.activation.kinks().is_empty(), frozen: false }
-    }
-    fn label(&self, frozen: &[f64], noise: f64) -> Option<f64> {
-        self.loss.label(frozen, noise)
-    }
     fn averages(&self, law: &Law, needed: Needed, out: &mut Averages) {
         averages::fill(self, law, needed, out);
     }
     fn risk(&self, law: &Law) -> f64 {
         averages::risk(self, law)
+    }
+    fn batch(&self) -> Option<&dyn BatchRule> {
+        Some(self)
+    }
+    fn labelled(&self) -> Option<&dyn LabelledRule> {
+        self.loss.labelled()
+    }
+    fn curved(&self) -> Option<&dyn CurvatureRule> {
+        Some(self)
+    }
+}
+
+impl BatchRule for CommitteeRule {
+    fn kick_batch(&self, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
+        kicks::fill(&self.loss, batch, rows, scalars);
+    }
+    fn steps_in_lanes(&self) -> bool {
+        true
+    }
+}
+
+impl CurvatureRule for CommitteeRule {
+    fn jumps(&self) -> Jumps {
+        Jumps { trained: !self.loss.student.activation.kinks().is_empty(), frozen: false }
     }
 }

@@ -2,17 +2,14 @@
 
 use super::lazy::LazyLoss;
 use super::network::{Network, hermite_coefficient};
-use super::observables;
 use super::rule::{Labels, SharedLoss, Trainee};
 use super::students::{FullRank, Perturbed, RankOne};
 use super::units::{LinearUnits, residual_risk};
 use didact_math::linalg::{Mat, dot};
 use didact_model::linearised::Linearised;
-use didact_model::observable::Observable;
 use didact_model::rule::{Averages, Kick, Law, LocalRule, Needed, Sample, Shape};
 use didact_model::square_loss::Teacher;
 use std::fmt::Debug;
-use std::sync::Arc;
 
 /// Lazy students whose loss is known in closed form.
 pub(super) trait LazyStudent: Trainee {
@@ -69,12 +66,6 @@ impl<S: LazyStudent> LocalRule for LazyRule<S> {
     }
     fn kick(&self, sample: &Sample, out: &mut Kick) {
         self.loss.kick(sample, out);
-    }
-    fn own_frozen(&self) -> usize {
-        self.loss.own_frozen()
-    }
-    fn observables(&self) -> Vec<Arc<dyn Observable>> {
-        self.loss.observables()
     }
     fn risk(&self, law: &Law) -> f64 {
         let c = law.covariance;
@@ -133,7 +124,12 @@ impl FirstMoment {
 
 impl LocalRule for FirstMoment {
     fn shape(&self) -> Shape {
-        Shape { trained: 1, frozen: self.teacher.directions(), scalars: 0 }
+        Shape {
+            trained: 1,
+            frozen: self.teacher.directions(),
+            own_frozen: self.teacher.loading.len(),
+            ..Shape::default()
+        }
     }
     fn loss(&self, sample: &Sample) -> f64 {
         -self.residual(sample) * sample.fields[0]
@@ -148,12 +144,6 @@ impl LocalRule for FirstMoment {
         let square = residual_risk(&*self.teacher.network.activation, law.covariance, &teacher, &base);
         out.noise.fill(square + law.label_noise * law.label_noise);
         out.error = 0.0;
-    }
-    fn own_frozen(&self) -> usize {
-        self.teacher.loading.len()
-    }
-    fn observables(&self) -> Vec<Arc<dyn Observable>> {
-        observables::of(observables::Kind::SingleIndex, &self.teacher.network, &self.teacher.loading, &[])
     }
     fn risk(&self, law: &Law) -> f64 {
         -dot(&self.slope(law.covariance), law.covariance.row(0))

@@ -29,6 +29,7 @@ mod validate;
 use super::{Family, ModelError, Reference, Refusal};
 use baselines::{FirstMoment, LazyRule};
 use didact_model::linearised::{Linearised, Origin};
+use didact_model::observable::Observable;
 use didact_model::problem::Problem;
 use didact_model::quantity::Quantity;
 use didact_model::rule::LocalRule;
@@ -36,7 +37,6 @@ use didact_model::start::Start;
 use loading::typical_signs;
 pub use loading::{Loading, NamedLoading};
 use network::{Mode, Network};
-use observables::Kind;
 use rule::SharedLoss;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -203,44 +203,33 @@ impl LowRank {
         let teacher = Perturbed { network: network.clone(), loading: loading.clone() };
         let rank_one = RankOne {
             network: network.clone(),
-            loading: student_loading.clone(),
+            loading: student_loading,
             trained: self.train_loading && self.student == StudentKind::RankOne,
         };
         macro_rules! shared {
-            ($student:expr, $teacher:expr, $kind:expr) => {
-                SharedLoss {
-                    student: $student,
-                    teacher: $teacher,
-                    network: network.clone(),
-                    loading,
-                    student_loading,
-                    kind: $kind,
-                }
+            ($student:expr, $teacher:expr) => {
+                SharedLoss { student: $student, teacher: $teacher, network: network.clone(), loading }
             };
         }
         match self.student {
-            StudentKind::RankOne => Arc::new(shared!(rank_one, teacher, Kind::RankOne)),
+            StudentKind::RankOne => Arc::new(shared!(rank_one, teacher)),
             StudentKind::LazyRankOne => {
                 let student = Linearised { student: rank_one, origin: Origin::Zero, scalars: Vec::new() };
-                Arc::new(LazyRule { loss: shared!(student, teacher, Kind::RankOne) })
+                Arc::new(LazyRule { loss: shared!(student, teacher) })
             }
             StudentKind::LazyFullRank => {
                 let inner = FullRank { network: network.clone() };
                 let student = Linearised { student: inner, origin: Origin::Zero, scalars: Vec::new() };
-                Arc::new(LazyRule { loss: shared!(student, teacher, Kind::Other) })
+                Arc::new(LazyRule { loss: shared!(student, teacher) })
             }
-            StudentKind::FromScratch => {
-                Arc::new(shared!(FromScratch { network: network.clone() }, teacher, Kind::FromScratch))
-            }
+            StudentKind::FromScratch => Arc::new(shared!(FromScratch { network: network.clone() }, teacher)),
             StudentKind::SingleIndex => {
                 let one = Network { second_layer: vec![1.0], ..network.clone() };
                 let teacher = SingleIndex { network: one.clone() };
-                Arc::new(shared!(FromScratch { network: one }, teacher, Kind::SingleIndex))
+                Arc::new(shared!(FromScratch { network: one }, teacher))
             }
             StudentKind::FirstMoment => Arc::new(FirstMoment { teacher }),
-            StudentKind::SecondLayer => {
-                Arc::new(shared!(SecondLayer { network: network.clone() }, teacher, Kind::Other))
-            }
+            StudentKind::SecondLayer => Arc::new(shared!(SecondLayer { network: network.clone() }, teacher)),
         }
     }
 
@@ -295,6 +284,10 @@ impl Family for LowRank {
 
     fn admits(&self, problem: &Problem) -> Result<(), Refusal> {
         validate::admits(self, problem)
+    }
+
+    fn observables(&self) -> Vec<Arc<dyn Observable>> {
+        observables::of(self)
     }
 
     fn quantities() -> &'static [Quantity] {
@@ -373,8 +366,7 @@ mod tests {
             ..LowRank::new("relu", 8, 1.0)
         };
         let (draft, rule) = (spec.draft().unwrap(), spec.rule().unwrap());
-        let names = |r: &dyn LocalRule| r.observables().iter().map(|o| o.name()).collect::<Vec<_>>();
-        assert_eq!((draft.shape(), names(&*draft)), (rule.shape(), names(&*rule)));
+        assert_eq!(draft.shape(), rule.shape());
         // The scale was not computed, and no number can come of it by mistake.
         let fields: Vec<f64> = (0..draft.shape().rows()).map(|i| 0.3 + 0.1 * i as f64).collect();
         let sample = didact_model::rule::Sample { fields: &fields, scalars: &[], noise: 0.0 };

@@ -2,22 +2,28 @@
 
 use super::network::Network;
 use super::noise::gradient_noise;
+use super::side_by_side;
 use super::students::{FromScratch, Perturbed, RankOne, SecondLayer, SingleIndex};
 use super::units::{LinearUnits, residual_risk};
-use super::{observables, side_by_side};
 use didact_math::linalg::Mat;
 use didact_model::averages;
 use didact_model::linearised::Linearised;
-use didact_model::observable::Observable;
-use didact_model::rule::{Averages, Batch, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape, one_by_one};
+use didact_model::rule::{
+    Averages, Batch, BatchRule, CurvatureRule, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape,
+    kicks_one_by_one,
+};
 use didact_model::square_loss::{Student, Teacher};
 use std::fmt::Debug;
-use std::sync::Arc;
 
 /// A student and a teacher whose pre-activations are linear in the fields, or not.
 pub(super) trait Trainee: Student {
     /// The units of f̂ as combinations of all fields of the rule, with the trained scalars; `None` if it has others.
     fn units(&self, rows: usize, scalars: &[f64]) -> Option<LinearUnits>;
+
+    /// Whether one trained row perturbs the rows W, so that the neurons may be independent given its field and the teacher's.
+    fn perturbs_by_one_row(&self) -> bool {
+        false
+    }
 
     /// ∂(pre-activation of unit l)/∂(scalar l) is this times the field of the first trained row; 0 without scalars, and
     /// `None` when the scalars enter in another way.
@@ -41,6 +47,9 @@ pub(super) trait Labels: Teacher {
 }
 
 impl Trainee for RankOne {
+    fn perturbs_by_one_row(&self) -> bool {
+        true
+    }
     fn units(&self, rows: usize, scalars: &[f64]) -> Option<LinearUnits> {
         let Network { strength, scale, output_scale, .. } = self.network;
         let c = self.loadings(scalars);
@@ -139,12 +148,8 @@ pub(super) struct SharedLoss<S, T> {
     pub(super) teacher: T,
     /// σ, of both.
     pub(super) network: Network,
-    /// c, for the observables.
+    /// c.
     pub(super) loading: Vec<f64>,
-    /// ĉ, or where it starts.
-    pub(super) student_loading: Vec<f64>,
-    /// What is observed.
-    pub(super) kind: observables::Kind,
 }
 
 impl<S: Trainee, T: Labels> SharedLoss<S, T> {
@@ -165,7 +170,7 @@ impl<S: Trainee, T: Labels> SharedLoss<S, T> {
     fn independent_noise(&self, law: &Law) -> Option<f64> {
         let c = law.covariance;
         let (loading, k) = (&self.loading, self.loading.len());
-        if self.kind != observables::Kind::RankOne || c.rows() != k + 2 {
+        if !self.student.perturbs_by_one_row() || c.rows() != k + 2 {
             return None;
         }
         let away = (1..=k).all(|i| {
@@ -188,11 +193,9 @@ impl<S: Trainee, T: Labels> SharedLoss<S, T> {
 impl<S: Trainee, T: Labels> LocalRule for SharedLoss<S, T> {
     fn shape(&self) -> Shape {
         let own = self.student.shape();
-        Shape { frozen: own.frozen.max(self.teacher.directions()), ..own }
-    }
-
-    fn jumps(&self) -> Jumps {
-        Jumps { trained: !self.network.activation.kinks().is_empty(), frozen: false }
+        // A refit trains no rows, so that there is nothing to keep off W.
+        let own_frozen = if own.trained == 0 { 0 } else { own.frozen };
+        Shape { frozen: own.frozen.max(self.teacher.directions()), own_frozen, ..own }
     }
 
     fn loss(&self, sample: &Sample) -> f64 {
@@ -204,18 +207,6 @@ impl<S: Trainee, T: Labels> LocalRule for SharedLoss<S, T> {
         let output = self.student.gradient(sample.fields, sample.scalars, out);
         let slope = -2.0 * (self.label(sample) - output);
         out.rows.iter_mut().chain(&mut out.scalars).for_each(|g| *g *= slope);
-    }
-
-    fn kick_batch(&self, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
-        let trained = self.student.shape().trained;
-        match self.student.abreast() {
-            Some(student) => side_by_side::kicks(&student, &self.teacher.abreast(), trained, batch, rows),
-            None => one_by_one(self, batch, rows, scalars),
-        }
-    }
-
-    fn steps_abreast(&self) -> bool {
-        self.student.abreast().is_some()
     }
 
     /// The drift in closed form from pair averages; the noise by independent neurons where that holds, else by quadrature.
@@ -239,15 +230,6 @@ impl<S: Trainee, T: Labels> LocalRule for SharedLoss<S, T> {
         super::units::drift(&*self.network.activation, law.covariance, &teacher, &student, shape, gain, out);
     }
 
-    fn own_frozen(&self) -> usize {
-        // W; a student from scratch knows nothing of it, and a refit has no rows to move.
-        if self.student.shape().trained == 0 { 0 } else { self.student.shape().frozen }
-    }
-
-    fn observables(&self) -> Vec<Arc<dyn Observable>> {
-        observables::of(self.kind, &self.network, &self.loading, &self.student_loading)
-    }
-
     fn risk(&self, law: &Law) -> f64 {
         match self.units(law.scalars).filter(|_| law.covariance.is_finite()) {
             Some((teacher, student)) => {
@@ -255,5 +237,33 @@ impl<S: Trainee, T: Labels> LocalRule for SharedLoss<S, T> {
             }
             None => averages::risk_by_quadrature(self, law).value,
         }
+    }
+
+    fn batch(&self) -> Option<&dyn BatchRule> {
+        Some(self)
+    }
+
+    fn curved(&self) -> Option<&dyn CurvatureRule> {
+        Some(self)
+    }
+}
+
+impl<S: Trainee, T: Labels> BatchRule for SharedLoss<S, T> {
+    fn kick_batch(&self, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
+        let trained = self.student.shape().trained;
+        match self.student.abreast() {
+            Some(student) => side_by_side::kicks(&student, &self.teacher.abreast(), trained, batch, rows),
+            None => kicks_one_by_one(self, batch, rows, scalars),
+        }
+    }
+
+    fn steps_in_lanes(&self) -> bool {
+        self.student.abreast().is_some()
+    }
+}
+
+impl<S: Trainee, T: Labels> CurvatureRule for SharedLoss<S, T> {
+    fn jumps(&self) -> Jumps {
+        Jumps { trained: !self.network.activation.kinks().is_empty(), frozen: false }
     }
 }

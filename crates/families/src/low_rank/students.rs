@@ -48,7 +48,7 @@ impl RankOne {
 impl Student for RankOne {
     fn shape(&self) -> Shape {
         let k = self.loading.len();
-        Shape { trained: 1, frozen: k, scalars: if self.trained { k } else { 0 } }
+        Shape { trained: 1, frozen: k, scalars: if self.trained { k } else { 0 }, ..Shape::default() }
     }
 
     fn output(&self, fields: &[f64], scalars: &[f64]) -> f64 {
@@ -93,7 +93,7 @@ pub(super) struct FullRank {
 impl Student for FullRank {
     fn shape(&self) -> Shape {
         let k = self.network.units();
-        Shape { trained: k, frozen: k, scalars: 0 }
+        Shape { trained: k, frozen: k, ..Shape::default() }
     }
 
     fn output(&self, fields: &[f64], _scalars: &[f64]) -> f64 {
@@ -127,7 +127,7 @@ pub(super) struct FromScratch {
 
 impl Student for FromScratch {
     fn shape(&self) -> Shape {
-        Shape { trained: self.network.units(), frozen: 0, scalars: 0 }
+        Shape { trained: self.network.units(), ..Shape::default() }
     }
 
     fn output(&self, fields: &[f64], _scalars: &[f64]) -> f64 {
@@ -194,7 +194,7 @@ impl SecondLayer {
 impl Student for SecondLayer {
     fn shape(&self) -> Shape {
         let k = self.network.units();
-        Shape { trained: 0, frozen: k + 2, scalars: 2 * k }
+        Shape { frozen: k + 2, scalars: 2 * k, ..Shape::default() }
     }
 
     fn output(&self, fields: &[f64], scalars: &[f64]) -> f64 {

@@ -13,6 +13,7 @@ use super::{Family, ModelError, Reference};
 use didact_math::activation;
 use didact_model::link::Link;
 use didact_model::output_loss::OutputLoss;
+use didact_model::problem::Problem;
 use didact_model::rule::LocalRule;
 use rule::TwoLayerRule;
 use schemars::JsonSchema;
@@ -65,6 +66,11 @@ impl MultiIndex {
             biases: None,
         }
     }
+
+    fn parsed_link(&self) -> Result<Link, ModelError> {
+        Link::parse(&self.link, self.directions)
+            .map_err(|e| ModelError::Invalid { name: "link", message: e.to_string() })
+    }
 }
 
 impl Family for MultiIndex {
@@ -107,8 +113,7 @@ impl Family for MultiIndex {
         let biases = list("biases", &self.biases, 0.0)?;
         let activation = activation::parse(&self.activation)
             .map_err(|source| ModelError::Activation { name: "activation", source })?;
-        let link = Link::parse(&self.link, self.directions)
-            .map_err(|e| ModelError::Invalid { name: "link", message: e.to_string() })?;
+        let link = self.parsed_link()?;
         check_link(&self.link, &link)?;
         if let Some(kappa) = self.loss.kappa().filter(|k| !(k.is_finite() && *k > 0.0)) {
             let message = format!("kappa is {kappa}; it must be positive and finite");
@@ -121,6 +126,17 @@ impl Family for MultiIndex {
 
     fn starting_scalars(&self) -> Vec<f64> {
         Vec::new()
+    }
+
+    fn standard_noise(&self) -> f64 {
+        self.parsed_link().map_or(0.0, |link| link.standard_noise())
+    }
+
+    fn warning(&self, problem: &Problem) -> Option<String> {
+        let noisy = self.parsed_link().is_ok_and(|link| link.names_noise());
+        (noisy && problem.training.label_noise == 0.0).then(|| {
+            "the link names the noise e, but training.label-noise is 0, so that e is 0; 1 makes it a standard normal".into()
+        })
     }
 
     fn examples() -> Vec<Self> {

@@ -81,6 +81,7 @@ fn success(inputs: &Inputs) -> Vec<f64> {
     let fraction = |delta: f64| {
         let problem = Problem {
             rule: rule(inputs, spec.clone()),
+            about: spec.about(),
             spectrum: Spectrum::isotropic(),
             dimension: Some(inputs.count("d") as u64),
             training: Training::full_batch(inputs.number("eta"), delta),
