@@ -1,7 +1,7 @@
 //! Lazy training: any student replaced by its first-order expansion around where it starts.
 
 use crate::rule::{Kick, Shape};
-use crate::square_loss::Student;
+use crate::teacher_student::Student;
 use didact_math::linalg::dot;
 
 /// Where the trained rows of a lazy student start.

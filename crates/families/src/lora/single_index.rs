@@ -2,11 +2,12 @@
 
 use super::batch::{self, Sliced, TOGETHER};
 use super::landscape::Landscape;
-use super::population::{FieldLaw, Loss, Population};
+use super::population::{FieldLaw, LossName, Population};
 use crate::{Family, ModelError, Reference, Refusal};
 use didact_math::activation::{self, Activation, Form};
 use didact_math::simd::add_scaled;
 use didact_model::composed_start::ScalarLaw;
+use didact_model::loss::Loss;
 use didact_model::observable::{Observable, Snapshot};
 use didact_model::problem::Problem;
 use didact_model::quantity::Quantity;
@@ -37,7 +38,7 @@ pub struct LoraSingleIndex {
     pub misalignment: Option<Misalignment>,
     /// (y − f)²/2 (`half`), (y − f)² (`one`), or 1 − y f (`correlation`).
     #[serde(default)]
-    pub loss: Loss,
+    pub loss: LossName,
 }
 
 /// The weight of the stray direction ξ.
@@ -71,7 +72,7 @@ impl LoraSingleIndex {
             teacher_activation: None,
             labels: plain(),
             misalignment: None,
-            loss: Loss::Half,
+            loss: LossName::Half,
         }
     }
 
@@ -100,7 +101,7 @@ impl LoraSingleIndex {
                 return Err(ModelError::Invalid { name, message });
             }
         }
-        if self.loss == Loss::Correlation && self.labels.trim() == "squared" {
+        if self.loss == LossName::Correlation && self.labels.trim() == "squared" {
             let message = "squared labels with the correlation loss: the even part alone is learned from, and u has no bound\n\n\
                            hint: use loss `half`; or write labels = \"y^2\" to say that you mean it";
             return Err(ModelError::Invalid { name: "labels", message: message.into() });
@@ -161,7 +162,13 @@ impl Family for LoraSingleIndex {
             _ => Sliced::new(population.teacher.clone()),
         };
         let student = Sliced::new(population.student.clone());
-        Ok(Arc::new(SingleIndexRule { label, student, population, neuron: self.neuron() }))
+        Ok(Arc::new(SingleIndexRule {
+            loss: self.loss.loss(),
+            label,
+            student,
+            population,
+            neuron: self.neuron(),
+        }))
     }
 
     /// u = 0: what an adapter has of order d^{−1/2} vanishes as d → ∞.
@@ -214,9 +221,9 @@ impl Family for LoraSingleIndex {
         let squared = |activation| Self { labels: "squared".into(), ..Self::matched(0.3, activation) };
         all.extend(["erf(z)", "He3", "relu"].map(squared));
         all.push(Self { misalignment: stray, ..Self::matched(0.4, "erf(z/sqrt2)") });
-        all.push(Self { loss: Loss::Correlation, ..Self::matched(0.5, "erf(z)") });
+        all.push(Self { loss: LossName::Correlation, ..Self::matched(0.5, "erf(z)") });
         all.push(Self { labels: "tanh(y)".into(), ..Self::matched(0.5, "linear") });
-        all.push(Self { misalignment: stray, loss: Loss::One, ..Self::matched(0.3, "relu") });
+        all.push(Self { misalignment: stray, loss: LossName::One, ..Self::matched(0.3, "relu") });
         all.push(Self { teacher_activation: Some("relu".into()), ..Self::matched(0.5, "erf(z)") });
         all.push(Self { teacher_activation: Some("He3".into()), ..Self::matched(0.5, "relu") });
         all
@@ -227,6 +234,7 @@ impl Family for LoraSingleIndex {
 #[derive(Debug, Clone)]
 struct SingleIndexRule {
     population: Population,
+    loss: Loss,
     label: Sliced,
     student: Sliced,
     neuron: Neuron,
@@ -265,11 +273,6 @@ impl SingleIndexRule {
     fn field(&self, sample: &Sample) -> f64 {
         self.neuron.weights(sample.scalars).iter().zip(sample.fields).map(|(w, h)| w * h).sum()
     }
-
-    /// −∂loss/∂f up to the weight of the loss: y − f, or y for the correlation loss.
-    fn pull(&self, label: f64, output: f64) -> f64 {
-        if self.population.loss.has_residual() { label - output } else { label }
-    }
 }
 
 impl LocalRule for SingleIndexRule {
@@ -280,17 +283,13 @@ impl LocalRule for SingleIndexRule {
     fn loss(&self, sample: &Sample) -> f64 {
         let label = self.population.teacher.value(sample.fields[1]) + sample.noise;
         let output = self.population.student.value(self.field(sample));
-        if self.population.loss.has_residual() {
-            0.5 * self.population.loss.weight() * (label - output).powi(2)
-        } else {
-            1.0 - label * output
-        }
+        self.loss.value(output, label)
     }
 
     fn kick(&self, sample: &Sample, out: &mut Kick) {
         let label = self.population.teacher.value(sample.fields[1]) + sample.noise;
         let (output, slope) = self.population.student.value_and_slope(self.field(sample));
-        let common = -self.population.loss.weight() * self.pull(label, output) * slope;
+        let common = self.loss.slope(output, label) * slope;
         out.rows[0] = common * sample.scalars[0];
         out.scalars[0] = common * sample.fields[0];
     }
@@ -399,7 +398,7 @@ impl Named {
     fn plain(&self) -> &Population {
         self.plain.get_or_init(|| {
             let [teacher, student] = self.spec.activations().expect("parameters that the rule has accepted");
-            Population::new(teacher, "plain", student, Loss::Half)
+            Population::new(teacher, "plain", student, LossName::Half)
                 .expect("plain labels have no formula to refuse")
         })
     }

@@ -9,6 +9,7 @@
 mod baselines;
 pub mod basins;
 pub mod dynamics;
+mod lanes;
 pub mod lazy;
 mod loading;
 pub mod network;
@@ -19,7 +20,6 @@ mod outer;
 pub mod population;
 mod quantities;
 mod rule;
-mod side_by_side;
 mod start;
 mod students;
 pub mod theorem;
@@ -27,7 +27,7 @@ mod units;
 mod validate;
 
 use super::{Family, ModelError, Reference, Refusal};
-use baselines::{FirstMoment, LazyRule};
+use baselines::{FirstMoment, LazyForms};
 use didact_model::linearised::{Linearised, Origin};
 use didact_model::observable::Observable;
 use didact_model::problem::Problem;
@@ -37,7 +37,7 @@ use didact_model::start::Start;
 use loading::typical_signs;
 pub use loading::{Loading, NamedLoading};
 use network::{Mode, Network};
-use rule::SharedLoss;
+use rule::{SharedForms, shared};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use start::{Base, NamedBase, NamedStart, StartLaw, rank_of_gram};
@@ -206,30 +206,31 @@ impl LowRank {
             loading: student_loading,
             trained: self.train_loading && self.student == StudentKind::RankOne,
         };
-        macro_rules! shared {
-            ($student:expr, $teacher:expr) => {
-                SharedLoss { student: $student, teacher: $teacher, network: network.clone(), loading }
-            };
-        }
+        let forms = SharedForms { network: network.clone(), loading: loading.clone() };
+        let lazy_forms = LazyForms { network: network.clone(), loading };
         match self.student {
-            StudentKind::RankOne => Arc::new(shared!(rank_one, teacher)),
+            StudentKind::RankOne => Arc::new(shared(rank_one, teacher, forms)),
             StudentKind::LazyRankOne => {
                 let student = Linearised { student: rank_one, origin: Origin::Zero, scalars: Vec::new() };
-                Arc::new(LazyRule { loss: shared!(student, teacher) })
+                Arc::new(shared(student, teacher, lazy_forms))
             }
             StudentKind::LazyFullRank => {
                 let inner = FullRank { network: network.clone() };
                 let student = Linearised { student: inner, origin: Origin::Zero, scalars: Vec::new() };
-                Arc::new(LazyRule { loss: shared!(student, teacher) })
+                Arc::new(shared(student, teacher, lazy_forms))
             }
-            StudentKind::FromScratch => Arc::new(shared!(FromScratch { network: network.clone() }, teacher)),
+            StudentKind::FromScratch => {
+                Arc::new(shared(FromScratch { network: network.clone() }, teacher, forms))
+            }
             StudentKind::SingleIndex => {
                 let one = Network { second_layer: vec![1.0], ..network.clone() };
                 let teacher = SingleIndex { network: one.clone() };
-                Arc::new(shared!(FromScratch { network: one }, teacher))
+                Arc::new(shared(FromScratch { network: one }, teacher, forms))
             }
             StudentKind::FirstMoment => Arc::new(FirstMoment { teacher }),
-            StudentKind::SecondLayer => Arc::new(shared!(SecondLayer { network: network.clone() }, teacher)),
+            StudentKind::SecondLayer => {
+                Arc::new(shared(SecondLayer { network: network.clone() }, teacher, forms))
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 use super::network::{Network, TOGETHER};
 use didact_math::linalg::dot;
 use didact_model::rule::{Kick, Shape};
-use didact_model::square_loss::{Student, Teacher};
+use didact_model::teacher_student::{Student, Teacher};
 
 /// The labels f(x; c, u); fields are W x, then u·x.
 #[derive(Debug, Clone)]
@@ -81,6 +81,10 @@ impl Student for RankOne {
         out.rows[0] = gain * slope;
         output_scale * value
     }
+
+    fn has_kinks(&self) -> bool {
+        !self.network.activation.kinks().is_empty()
+    }
 }
 
 /// A Σ_i λ_i σ(κ(w_i·x + Δ_i·x)) with rows Δ_i that are trained: all of the first layer.
@@ -116,6 +120,10 @@ impl Student for FullRank {
         }
         output_scale * sum
     }
+
+    fn has_kinks(&self) -> bool {
+        !self.network.activation.kinks().is_empty()
+    }
 }
 
 /// A Σ_i λ_i σ(v̂_i·x): k free rows that know nothing of W. With one unit, the single-index student.
@@ -147,6 +155,10 @@ impl Student for FromScratch {
             slopes.iter_mut().zip(weights).for_each(|(slope, l)| *slope *= self.network.output_scale * l);
         }
         self.network.output_scale * sum
+    }
+
+    fn has_kinks(&self) -> bool {
+        !self.network.activation.kinks().is_empty()
     }
 }
 
@@ -208,5 +220,9 @@ impl Student for SecondLayer {
             sum += f * a;
         }
         sum
+    }
+
+    fn has_kinks(&self) -> bool {
+        !self.network.activation.kinks().is_empty()
     }
 }

@@ -6,7 +6,7 @@ use didact_math::linalg::Mat;
 use didact_math::memory::with_room;
 use didact_math::simd::add_scaled;
 use didact_model::link::Link;
-use didact_model::output_loss::OutputLoss;
+use didact_model::loss::Loss;
 use didact_model::rule::{
     Batch, BatchRule, CurvatureRule, Expansion, Jumps, Kick, LabelledRule, LocalRule, Sample, Shape,
 };
@@ -20,7 +20,7 @@ pub(super) struct TwoLayerRule {
     pub(super) weights: Vec<f64>,
     pub(super) biases: Vec<f64>,
     pub(super) link: Link,
-    pub(super) loss: OutputLoss,
+    pub(super) loss: Loss,
 }
 
 /// What a sample needs once: output, label and jets of the units.

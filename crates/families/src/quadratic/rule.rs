@@ -2,6 +2,7 @@
 
 use super::state::risk;
 use didact_math::linalg::Mat;
+use didact_model::loss::Loss;
 use didact_model::rule::{
     Averages, Batch, BatchRule, CurvatureAverages, CurvatureRule, Kick, LabelledRule, Law, LocalRule, Needed,
     Sample, Shape,
@@ -37,7 +38,7 @@ impl LocalRule for QuadraticRule {
     }
 
     fn loss(&self, sample: &Sample) -> f64 {
-        self.error(sample).powi(2)
+        Loss::SQUARE.value(0.0, self.error(sample))
     }
 
     #[inline]

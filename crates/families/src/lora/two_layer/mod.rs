@@ -15,6 +15,7 @@ use crate::{Family, ModelError, Reference, Refusal};
 use averages::Route;
 use didact_math::activation::{self, Activation};
 use didact_math::simd::add_scaled;
+use didact_model::loss::Loss;
 use didact_model::problem::Problem;
 use didact_model::quantity::Quantity;
 use didact_model::rule::{
@@ -206,8 +207,8 @@ impl LocalRule for TwoLayerRule {
     fn loss(&self, sample: &Sample) -> f64 {
         let output =
             |k: usize| self.output[k] * self.student.value(self.field(k, sample.fields, sample.scalars));
-        let error = self.label(sample) - (0..self.mu.len()).map(output).sum::<f64>();
-        0.5 * self.weight() * error * error
+        let output = (0..self.mu.len()).map(output).sum();
+        Loss::Square { weight: self.weight() }.value(output, self.label(sample))
     }
 
     fn kick(&self, sample: &Sample, out: &mut Kick) {
