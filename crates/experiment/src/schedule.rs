@@ -90,10 +90,10 @@ impl Schedule {
     /// What the model has to say of this run before it starts.
     pub fn remarks(&self) -> Vec<String> {
         let problem = self.draft();
-        let mut remarks: Vec<String> = problem.rule.warning(problem).into_iter().collect();
+        let mut remarks: Vec<String> = problem.about.warning(problem).into_iter().collect();
         if self.engine.stays_at_fixed_points() {
             let start = problem.start.draw(&problem.setting(self.record.seed, 0));
-            remarks.extend(start.ok().and_then(|start| problem.rule.invariance(&start)));
+            remarks.extend(start.ok().and_then(|start| problem.about.invariance(&start)));
         }
         remarks
     }

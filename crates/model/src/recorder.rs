@@ -163,7 +163,7 @@ mod tests {
     use crate::record::{Crossing, Event};
     use crate::rule::{Kick, LocalRule, Sample, Shape};
     use crate::start::Given;
-    use crate::{Clock, Spectrum, Training};
+    use crate::{Clock, NoFamily, Spectrum, Training};
 
     /// One row without a task: what is recorded is given by hand.
     #[derive(Debug)]
@@ -171,7 +171,7 @@ mod tests {
 
     impl LocalRule for NoTask {
         fn shape(&self) -> Shape {
-            Shape { trained: 1, frozen: 0, scalars: 0 }
+            Shape { trained: 1, ..Shape::default() }
         }
         fn loss(&self, _sample: &Sample) -> f64 {
             0.0
@@ -201,6 +201,7 @@ mod tests {
     fn problem() -> Problem {
         Problem {
             rule: Arc::new(NoTask),
+            about: Arc::new(NoFamily),
             spectrum: Spectrum::isotropic(),
             dimension: None,
             training: Training::online(1.0),

@@ -15,7 +15,7 @@
 //! ```
 //! use didact_families::{Family, committee::Committee};
 //! use didact_math::linalg::Mat;
-//! use didact_model::{Clock, Engine, NoMonitor, Overlaps, Problem, Record, Spectrum, Training};
+//! use didact_model::{Clock, Engine, NoFamily, NoMonitor, Overlaps, Problem, Record, Spectrum, Training};
 //! use didact_model::{observable, start::Given};
 //! use didact_simulate::Reduced;
 //! use std::sync::Arc;
@@ -24,7 +24,7 @@
 //! let (q, r, t) = (Mat::identity(1).scaled(0.5), Mat::identity(1).scaled(0.1), Mat::identity(1));
 //! let start = Arc::new(Given(Overlaps::spread(rule.shape(), &spectrum, (&q, &r, &t), vec![])?));
 //! let (dimension, training, clock) = (Some(1000), Training::online(1.0), Clock::Alpha);
-//! let problem = Problem { rule, spectrum, dimension, training, start, clock };
+//! let problem = Problem { rule, about: Arc::new(NoFamily), spectrum, dimension, training, start, clock };
 //! let record = Record { replicas: 8, ..Record::new(vec![0.0, 20.0], observable::parse("loss", &problem)?) };
 //! let loss = Reduced.run(&problem, &record, &NoMonitor)?.mean("loss").unwrap();
 //! assert!(loss[1].value < 0.5 * loss[0].value);

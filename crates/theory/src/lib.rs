@@ -13,7 +13,7 @@
 //! ```
 //! use didact_families::{Family, committee::Committee};
 //! use didact_math::linalg::Mat;
-//! use didact_model::{Clock, Engine, NoMonitor, Overlaps, Problem, Record, Spectrum, Training};
+//! use didact_model::{Clock, Engine, NoFamily, NoMonitor, Overlaps, Problem, Record, Spectrum, Training};
 //! use didact_model::{observable, start::Given};
 //! use didact_theory::OrderParameterOde;
 //! use std::sync::Arc;
@@ -22,7 +22,7 @@
 //! let (q, r, t) = (Mat::identity(1).scaled(0.5), Mat::identity(1).scaled(0.1), Mat::identity(1));
 //! let start = Arc::new(Given(Overlaps::spread(rule.shape(), &spectrum, (&q, &r, &t), vec![])?));
 //! let (training, clock) = (Training::online(1.0), Clock::Alpha);
-//! let problem = Problem { rule, spectrum, dimension: None, training, start, clock };
+//! let problem = Problem { rule, about: Arc::new(NoFamily), spectrum, dimension: None, training, start, clock };
 //! let record = Record::new(vec![0.0, 20.0], observable::parse("loss", &problem)?);
 //! let trajectory = OrderParameterOde::default().run(&problem, &record, &NoMonitor)?;
 //! let loss = &trajectory.curves("loss").unwrap()[0];

@@ -13,7 +13,7 @@ pub(super) enum Flow<'a> {
 
 /// Number of variables of the equations that [`Flow::new`] chooses, at most: known before a start is drawn.
 pub(super) fn variables(problem: &Problem, needed: Needed) -> usize {
-    let Shape { trained: k, frozen: f, scalars } = problem.rule.shape();
+    let Shape { trained: k, frozen: f, scalars, .. } = problem.rule.shape();
     let levels = problem.spectrum.len();
     let overlaps = levels * (k * f + k * (k + 1) / 2) + scalars;
     if needed != Needed::Drift || problem.training.constraint != Constraint::none() {
@@ -99,6 +99,7 @@ mod tests {
         };
         Problem {
             rule: model.rule().unwrap(),
+            about: model.about(),
             spectrum: Spectrum::power_law(6, 0.5).unwrap(),
             dimension: Some(dimension),
             training: Training { scalar_ratio: 0.3, ..Training::online(0.4) },

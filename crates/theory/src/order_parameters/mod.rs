@@ -244,7 +244,7 @@ impl OrderParameterOde {
         recorder.set_statistics(statistics(&solution, flow.worst_error()));
         recorder.end(outcome, solution.last_time, layout.unpack(&solution.last_state), None);
         let mut remarks: Vec<String> =
-            problem.rule.warning(problem).into_iter().chain(problem.rule.invariance(&start)).collect();
+            problem.about.warning(problem).into_iter().chain(problem.about.invariance(&start)).collect();
         if let Some((i, j)) = equal_rows(&start) {
             remarks.push(format!("rows {i} and {j} start equal, so only rounding can tell them apart"));
         }
