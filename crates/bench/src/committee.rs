@@ -9,7 +9,7 @@ use didact_math::ode::{Method, Options, Saving};
 use didact_model::observable::{self, Observable, Risk, Snapshot};
 use didact_model::start::Given;
 use didact_model::{Clock, Engine, Needed, NoMonitor, Overlaps, Problem, Record, Spectrum, Training};
-use didact_simulate::chain::{Chain, RngAddress};
+use didact_simulate::chain::{Chain, ReplicaAddress};
 use didact_simulate::direct::DirectChain;
 use didact_simulate::reduced::ReducedChain;
 use didact_theory::OrderParameterOde;
@@ -151,7 +151,7 @@ fn report_curve(peer: &str, times: Times, work: &serde_json::Value, errors: &[f6
 pub(crate) fn direct() {
     let problem = problem(Some(DIMENSION as u64));
     let weights = dense_weights(DIMENSION);
-    let seat = RngAddress { seed: 1, replica: 0, stage: 0 };
+    let seat = ReplicaAddress { seed: 1, replica: 0, stage: 0 };
     let (times, errors) = best_of_3(|| {
         let chain = DirectChain::from_weights(&problem, weights.clone(), vec![], seat).expect("a chain");
         curve(&problem, chain)
@@ -165,7 +165,7 @@ pub(crate) fn reduced() {
     let problem = problem(Some(DIMENSION as u64));
     let Ok(start) = problem.start.draw(&problem.setting(1, 0)) else { return };
     let (times, errors) = best_of_3(|| {
-        let chain = ReducedChain::new(&problem, &start, RngAddress { seed: 1, replica: 0, stage: 0 })
+        let chain = ReducedChain::new(&problem, &start, ReplicaAddress { seed: 1, replica: 0, stage: 0 })
             .expect("a chain");
         curve(&problem, chain)
     });

@@ -112,7 +112,7 @@ pub enum ReplicaOrder<C> {
 
 /// The part of a random number's address that a chain has for itself: [`didact_math::random::Address`] adds step and lane.
 #[derive(Debug, Clone, Copy)]
-pub struct RngAddress {
+pub struct ReplicaAddress {
     /// Seed of the experiment.
     pub seed: u64,
     /// Which replica.
@@ -128,7 +128,7 @@ pub fn run_replicas<C: Chain + Send>(
     record: &Record,
     monitor: &dyn Monitor,
     order: ReplicaOrder<C>,
-    make: impl Fn(&Problem, &Overlaps, RngAddress) -> Result<C, EngineError> + Sync,
+    make: impl Fn(&Problem, &Overlaps, ReplicaAddress) -> Result<C, EngineError> + Sync,
 ) -> Result<(Trajectory, Vec<EndState>), EngineError> {
     problem.validate()?;
     record.validate()?;
@@ -136,7 +136,7 @@ pub fn run_replicas<C: Chain + Send>(
     let dimension = problem.finite_dimension(engine.name())?;
     let begin = |&replica: &u32| {
         let start = problem.start.draw(&problem.setting(record.seed, replica))?;
-        make(problem, &start, RngAddress { seed: record.seed, replica, stage: record.stage })
+        make(problem, &start, ReplicaAddress { seed: record.seed, replica, stage: record.stage })
     };
     let steps = StepLoop { problem, record, monitor, steps_per_clock: problem.steps_per_clock(dimension) };
     let run_single = |chain: C| steps.run(Single(chain)).map(|mut one| one.remove(0));

@@ -3,7 +3,7 @@
 mod batch_part;
 mod block;
 
-use crate::chain::{Chain, ReplicaOrder, RngAddress, run_replicas};
+use crate::chain::{Chain, ReplicaOrder, ReplicaAddress, run_replicas};
 use crate::kernels::{self, INPUTS_PER_PASS};
 use crate::noise::StepNoise;
 use batch_part::BatchPart;
@@ -109,7 +109,7 @@ pub struct DirectChain {
 
 impl DirectChain {
     /// Starts from weights that have the given overlaps.
-    pub fn new(problem: &Problem, start: &Overlaps, address: RngAddress) -> Result<Self, EngineError> {
+    pub fn new(problem: &Problem, start: &Overlaps, address: ReplicaAddress) -> Result<Self, EngineError> {
         let dimension = problem.finite_dimension("direct")?;
         let sizes = problem.spectrum.multiplicities(dimension).map_err(ProblemError::from)?;
         let weights = crate::weights::with_overlaps(start, &sizes)?;
@@ -121,7 +121,7 @@ impl DirectChain {
         problem: &Problem,
         weights: Mat,
         scalars: Vec<f64>,
-        address: RngAddress,
+        address: ReplicaAddress,
     ) -> Result<Self, EngineError> {
         let dimension = problem.finite_dimension("direct")?;
         let sizes = problem.spectrum.multiplicities(dimension).map_err(ProblemError::from)?;

@@ -38,7 +38,7 @@ fn blocks_of_steps_give_the_trajectory_of_single_steps() {
     let blocks = (&Mat::identity(3).scaled(0.3), &Mat::zeros(3, 2), &Mat::identity(2));
     let start = Overlaps::spread(rule.shape(), &spectrum, blocks, vec![1.0, 0.5, -0.3]).unwrap();
     let training = Training { label_noise: 0.1, ..Training::online(0.7) };
-    let (d, address) = (37, RngAddress { seed: 5, replica: 1, stage: 0 });
+    let (d, address) = (37, ReplicaAddress { seed: 5, replica: 1, stage: 0 });
     let problem = Problem {
         rule: rule.clone(),
         about: Arc::new(NoFamily),
@@ -81,7 +81,7 @@ fn parts_of_a_large_batch_give_the_step_of_the_whole_batch() {
     let spectrum = Spectrum::isotropic();
     let blocks = (&Mat::identity(3).scaled(0.3), &Mat::zeros(3, 2), &Mat::identity(2));
     let start = Overlaps::spread(rule.shape(), &spectrum, blocks, vec![1.0, 0.5, -0.3]).unwrap();
-    let (d, batch, address) = (70, 4001, RngAddress { seed: 5, replica: 1, stage: 0 });
+    let (d, batch, address) = (70, 4001, ReplicaAddress { seed: 5, replica: 1, stage: 0 });
     let training =
         Training { label_noise: 0.1, batch, constraint: Constraint::sphere(), ..Training::online(20.0) };
     let problem = Problem {

@@ -4,7 +4,7 @@ mod gradient;
 
 use super::data::{Inputs, NOISE, Source};
 use super::kernels::{Number, ROWS_PER_PASS};
-use crate::chain::{Chain, RngAddress};
+use crate::chain::{Chain, ReplicaAddress};
 use didact_math::linalg::{Mat, dot};
 use didact_math::random::{Address, Stream};
 use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
@@ -58,7 +58,7 @@ impl<T: Number> FullBatchChain<T> {
     pub(super) fn new(
         problem: &Problem,
         start: &Overlaps,
-        address: RngAddress,
+        address: ReplicaAddress,
         keep: bool,
         threads: bool,
     ) -> Result<Self, EngineError> {

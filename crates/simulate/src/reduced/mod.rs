@@ -14,7 +14,7 @@
 mod eigenspace;
 mod group;
 
-use crate::chain::{Chain, Group, ReplicaOrder, RngAddress, run_replicas};
+use crate::chain::{Chain, Group, ReplicaOrder, ReplicaAddress, run_replicas};
 use crate::kernels;
 use crate::noise::StepNoise;
 use didact_math::linalg::{Mat, dot};
@@ -122,7 +122,7 @@ struct Work {
 
 impl ReducedChain {
     /// Starts from overlaps.
-    pub fn new(problem: &Problem, start: &Overlaps, address: RngAddress) -> Result<Self, EngineError> {
+    pub fn new(problem: &Problem, start: &Overlaps, address: ReplicaAddress) -> Result<Self, EngineError> {
         let dimension = problem.finite_dimension("reduced")?;
         let shape = start.shape();
         let sizes =

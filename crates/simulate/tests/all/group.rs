@@ -8,7 +8,7 @@ use didact_model::record::Crossing;
 use didact_model::start::Given;
 use didact_model::{Clock, Engine, Event, NoMonitor, Outcome, Overlaps, Problem, Record, Spectrum, Training};
 use didact_simulate::Reduced;
-use didact_simulate::chain::{Chain, RngAddress};
+use didact_simulate::chain::{Chain, ReplicaAddress};
 use didact_simulate::reduced::ReducedChain;
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn with_teachers(overlap: f64, spec: &Committee, spectrum: Spectrum, training: T
 fn chains(problem: &Problem, count: u32) -> Vec<ReducedChain> {
     let make = |replica| {
         let start = problem.start.draw(&problem.setting(5, replica)).unwrap();
-        ReducedChain::new(problem, &start, RngAddress { seed: 5, replica, stage: 0 }).unwrap()
+        ReducedChain::new(problem, &start, ReplicaAddress { seed: 5, replica, stage: 0 }).unwrap()
     };
     (0..count).map(make).collect()
 }
