@@ -4,7 +4,7 @@ use crate::harness::{best_of, seconds_per_reduced_step};
 use didact_families::Family;
 use didact_families::committee::Committee;
 use didact_math::linalg::Mat;
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_model::start::Given;
 use didact_model::{Averages, Clock, Law, Needed, Overlaps, Problem, Spectrum, Training};
 use serde_json::json;
@@ -62,7 +62,7 @@ pub(crate) fn parts() {
     let mut buffer = vec![0.0; 1000];
     let (times, ()) = best_of(100, || {
         for step in 0..500 {
-            Stream::at(Address { seed: 1, replica: 0, step, lane: 0 }).fill_normal(&mut buffer);
+            Stream::at(RngAddress { seed: 1, replica: 0, step, lane: 0 }).fill_normal(&mut buffer);
         }
         black_box(&buffer);
     });

@@ -10,7 +10,7 @@ mod triangular;
 
 pub use cholesky::{NotPositive, cholesky_psd, is_psd, low_rank_factor};
 pub use dense::{Eigen, Svd, eigenvalues_general, solve, svd, symmetric_eigen, weighted_gram};
-pub use secular::{RankOne, largest_of_rank_one};
+pub use secular::{RankOneEigen, largest_rank_one_eigenvalue};
 pub use triangular::{absorb_columns, lower_from_rows};
 
 use std::ops::{Index, IndexMut};

@@ -7,7 +7,7 @@
 
 /// The eigenvalues and the eigenvectors, the latter as what they make of a vector.
 #[derive(Debug, Clone)]
-pub struct RankOne {
+pub struct RankOneEigen {
     poles: Vec<f64>,
     vector: Vec<f64>,
     /// Per root: the nearest pole and the distance from it.
@@ -16,7 +16,7 @@ pub struct RankOne {
     norms: Vec<f64>,
 }
 
-impl RankOne {
+impl RankOneEigen {
     /// D = diag(`poles`), strictly ascending; ρ > 0; no entry of z is zero.
     ///
     /// # Panics
@@ -58,8 +58,8 @@ impl RankOne {
 /// The largest eigenvalue alone, in O(n) operations per iteration.
 ///
 /// # Panics
-/// As [`RankOne::new`], except that the entries of z may be zero.
-pub fn largest_of_rank_one(poles: &[f64], weight: f64, vector: &[f64]) -> f64 {
+/// As [`RankOneEigen::new`], except that the entries of z may be zero.
+pub fn largest_rank_one_eigenvalue(poles: &[f64], weight: f64, vector: &[f64]) -> f64 {
     assert!(!poles.is_empty() && poles.len() == vector.len(), "one entry of z per pole, at least one");
     let squares: Vec<f64> = vector.iter().map(|z| weight * z * z).collect();
     let (pole, offset) = root(poles, &squares, poles.len() - 1);
@@ -150,12 +150,12 @@ mod tests {
             let z: Vec<f64> = entries[..n].iter().enumerate().map(|(i, e)| if i % 3 == 0 { -10f64.powf(*e) } else { 10f64.powf(*e) }).collect();
             let rho = 10f64.powf(weight);
             let dense = Mat::from_fn(n, n, |i, j| rho * z[i] * z[j] + if i == j { poles[i] } else { 0.0 });
-            let found = RankOne::new(poles.clone(), rho, z.clone());
+            let found = RankOneEigen::new(poles.clone(), rho, z.clone());
             let scale = dense.max_abs();
             for (got, want) in found.values().iter().zip(symmetric_eigen(&dense).values) {
                 prop_assert!((got - want).abs() <= 1e-13 * n as f64 * scale, "{got} {want}");
             }
-            let top = largest_of_rank_one(&poles, rho, &z);
+            let top = largest_rank_one_eigenvalue(&poles, rho, &z);
             prop_assert!((top - found.values()[n - 1]).abs() <= 1e-14 * scale);
             // Parseval: projections keep length and, weighted by the eigenvalues, the quadratic form.
             let x: Vec<f64> = (0..n).map(|i| 1.0 + (i % 4) as f64).collect();
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_single_pole_moves_by_the_rank_one_term() {
-        let found = RankOne::new(vec![-2.0], 0.5, vec![3.0]);
+        let found = RankOneEigen::new(vec![-2.0], 0.5, vec![3.0]);
         assert!((found.values()[0] - 2.5).abs() < 1e-15);
         assert!((found.project(&[4.0])[0].abs() - 4.0).abs() < 1e-15);
     }

@@ -4,11 +4,11 @@
 //! reorthogonalisation; G. H. Golub and J. H. Welsch (1969) and S. Ubaru, J. Chen and Y. Saad (2017) for the density.
 
 use crate::linalg::{Mat, dot, symmetric_eigen};
-use crate::random::{Address, Stream};
+use crate::random::{RngAddress, Stream};
 
 /// Which end of the spectrum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum SpectrumEnd {
     /// The smallest eigenvalues.
     Lowest,
     /// The largest.
@@ -17,10 +17,10 @@ pub enum End {
 
 /// An approximate eigenpair.
 #[derive(Clone, Debug)]
-pub struct Pair {
-    /// Ritz value.
+pub struct RitzPair {
+    /// Ritz value λ, an approximate eigenvalue.
     pub value: f64,
-    /// Unit Ritz vector.
+    /// Ritz vector v of norm 1.
     pub vector: Vec<f64>,
     /// |A v − λ v|: an eigenvalue lies within this distance.
     pub residual: f64,
@@ -39,7 +39,7 @@ pub struct Tridiagonal {
 
 /// Nodes and weights of a spectral measure.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ritz {
+pub struct SpectralMeasure {
     /// Positions.
     pub nodes: Vec<f64>,
     /// Masses, of sum one.
@@ -117,26 +117,26 @@ impl Tridiagonal {
     }
 
     /// Gauss quadrature of the spectral measure of the start vector.
-    pub fn measure(&self) -> Ritz {
+    pub fn measure(&self) -> SpectralMeasure {
         let eigen = self.eigen();
         let weights = (0..eigen.values.len()).map(|k| eigen.vectors[(0, k)].powi(2)).collect();
-        Ritz { nodes: eigen.values, weights }
+        SpectralMeasure { nodes: eigen.values, weights }
     }
 
     /// The `count` pairs at one end, outermost first.
-    fn pairs(&self, end: End, count: usize) -> Vec<Pair> {
+    fn pairs(&self, end: SpectrumEnd, count: usize) -> Vec<RitzPair> {
         let eigen = self.eigen();
         let n = eigen.values.len();
         let last = self.coupling.last().copied().unwrap_or(0.0);
         (0..count.min(n))
             .map(|rank| {
-                let k = if end == End::Lowest { rank } else { n - 1 - rank };
+                let k = if end == SpectrumEnd::Lowest { rank } else { n - 1 - rank };
                 let mut vector = vec![0.0; self.basis[0].len()];
                 for (i, base) in self.basis.iter().enumerate() {
                     let share = eigen.vectors[(i, k)];
                     vector.iter_mut().zip(base).for_each(|(x, b)| *x += share * b);
                 }
-                Pair { value: eigen.values[k], vector, residual: last * eigen.vectors[(n - 1, k)].abs() }
+                RitzPair { value: eigen.values[k], vector, residual: last * eigen.vectors[(n - 1, k)].abs() }
             })
             .collect()
     }
@@ -149,12 +149,12 @@ impl Tridiagonal {
 pub fn extreme_pairs(
     dimension: usize,
     count: usize,
-    end: End,
+    end: SpectrumEnd,
     tolerance: f64,
     most: usize,
     seed: u64,
     mut apply: impl FnMut(&[f64], &mut [f64]),
-) -> Vec<Pair> {
+) -> Vec<RitzPair> {
     let mut krylov = Krylov::new(&random_start(seed, 0, dimension));
     for step in 1..=most.min(dimension) {
         let growing = krylov.grow(&mut apply);
@@ -179,19 +179,19 @@ pub fn spectral_density(
     steps: usize,
     seed: u64,
     mut apply: impl FnMut(&[f64], &mut [f64]),
-) -> Ritz {
+) -> SpectralMeasure {
     let mut all: Vec<(f64, f64)> = Vec::new();
     for probe in 0..probes.max(1) {
         let start = random_start(seed, probe as u32 + 1, dimension);
-        let Ritz { nodes, weights } = tridiagonalise(&start, steps, &mut apply).measure();
+        let SpectralMeasure { nodes, weights } = tridiagonalise(&start, steps, &mut apply).measure();
         all.extend(nodes.into_iter().zip(weights.iter().map(|w| w / probes.max(1) as f64)));
     }
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (nodes, weights) = all.into_iter().unzip();
-    Ritz { nodes, weights }
+    SpectralMeasure { nodes, weights }
 }
 
-impl Ritz {
+impl SpectralMeasure {
     /// The measure as a curve: every node a Gaussian of the given width.
     pub fn smoothed(&self, points: &[f64], width: f64) -> Vec<f64> {
         let bump = |z: f64| crate::gauss::normal::density(z / width) / width;
@@ -204,7 +204,7 @@ impl Ritz {
 
 fn random_start(seed: u64, probe: u32, dimension: usize) -> Vec<f64> {
     let mut start = vec![0.0; dimension];
-    Stream::at(Address { seed, replica: probe, step: 0, lane: 0 }).fill_normal(&mut start);
+    Stream::at(RngAddress { seed, replica: probe, step: 0, lane: 0 }).fill_normal(&mut start);
     start
 }
 
@@ -214,7 +214,7 @@ mod tests {
 
     fn symmetric(n: usize, seed: u64) -> Mat {
         let mut entries = vec![0.0; n * n];
-        Stream::at(Address { seed, replica: 0, step: 1, lane: 3 }).fill_normal(&mut entries);
+        Stream::at(RngAddress { seed, replica: 0, step: 1, lane: 3 }).fill_normal(&mut entries);
         Mat::from_fn(n, n, |i, j| 0.5 * (entries[i * n + j] + entries[j * n + i]))
     }
 
@@ -226,7 +226,7 @@ mod tests {
     fn both_ends_are_those_of_the_dense_solver() {
         let a = symmetric(80, 5);
         let dense = symmetric_eigen(&a);
-        for (end, k) in [(End::Lowest, 0), (End::Highest, 79)] {
+        for (end, k) in [(SpectrumEnd::Lowest, 0), (SpectrumEnd::Highest, 79)] {
             let pairs = extreme_pairs(80, 3, end, 1e-11, 80, 1, times(&a));
             assert!((pairs[0].value - dense.values[k]).abs() < 1e-10);
             let overlap: f64 = (0..80).map(|i| dense.vectors[(i, k)] * pairs[0].vector[i]).sum();
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn the_stated_residual_is_the_residual() {
         let a = symmetric(60, 9);
-        let pair = extreme_pairs(60, 1, End::Lowest, 0.0, 15, 2, times(&a)).remove(0);
+        let pair = extreme_pairs(60, 1, SpectrumEnd::Lowest, 0.0, 15, 2, times(&a)).remove(0);
         let mut image = vec![0.0; 60];
         times(&a)(&pair.vector, &mut image);
         let gap =
@@ -252,7 +252,7 @@ mod tests {
         let a = Mat::diagonal(&[1.0, 1.0, 2.0, 2.0, 2.0]);
         let tridiagonal = tridiagonalise(&[1.0, 0.0, 1.0, 0.0, 0.0], 5, times(&a));
         assert_eq!(tridiagonal.diagonal.len(), 2);
-        let Ritz { nodes, weights } = tridiagonal.measure();
+        let SpectralMeasure { nodes, weights } = tridiagonal.measure();
         assert!((nodes[0] - 1.0).abs() < 1e-14 && (nodes[1] - 2.0).abs() < 1e-14);
         assert!((weights[0] - 0.5).abs() < 1e-14);
     }

@@ -33,6 +33,8 @@ mod outlier;
 
 pub use bulk::{Bulk, Edge};
 pub use complex::Complex;
-pub use lanczos::{End, Pair, Ritz, Tridiagonal, extreme_pairs, spectral_density, tridiagonalise};
-pub use law::{SpectrumError, WeightLaw};
+pub use lanczos::{
+    RitzPair, SpectralMeasure, SpectrumEnd, Tridiagonal, extreme_pairs, spectral_density, tridiagonalise,
+};
+pub use law::{WeightLaw, WeightLawError};
 pub use outlier::{Ceiling, Outlier, Spiked};

@@ -6,7 +6,7 @@ use super::data::{Inputs, NOISE, Source};
 use super::kernels::{Number, TOGETHER};
 use crate::chain::{Chain, Seat};
 use didact_math::linalg::{Mat, dot};
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
 use didact_model::problem::ProblemError;
 use didact_model::rule::{Batch, LocalRule};
@@ -93,7 +93,7 @@ impl<T: Number> FullBatchChain<T> {
         };
         let mut noise = vec![0.0; samples];
         if problem.training.label_noise > 0.0 {
-            let address = Address { seed: seat.seed, replica: seat.replica, step: 0, lane: NOISE };
+            let address = RngAddress { seed: seat.seed, replica: seat.replica, step: 0, lane: NOISE };
             Stream::at(address).fill_normal(&mut noise);
             noise.iter_mut().for_each(|e| *e *= problem.training.label_noise);
         }
