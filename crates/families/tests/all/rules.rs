@@ -2,7 +2,7 @@
 
 use didact_families::Model;
 use didact_math::linalg::Mat;
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_model::rule::{Batch, Expansion, LocalRule};
 use didact_model::{Kick, Sample};
 
@@ -29,7 +29,7 @@ impl Draw {
 fn for_every_example(mut test: impl FnMut(&str, &dyn LocalRule, Vec<Draw>)) {
     for (index, model) in Model::examples().iter().enumerate() {
         let rule = model.rule().unwrap();
-        let mut stream = Stream::at(Address { seed: 11, replica: index as u32, step: 0, lane: 0 });
+        let mut stream = Stream::at(RngAddress { seed: 11, replica: index as u32, step: 0, lane: 0 });
         let start = model.starting_scalars();
         let draws = (0..32).map(|_| Draw::new(&*rule, &start, &mut stream)).collect();
         test(&format!("{model:?}"), &*rule, draws);
