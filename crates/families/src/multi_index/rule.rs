@@ -1,6 +1,7 @@
 //! The rule of a two-layer student and its derivatives in closed form.
 
-use super::lanes::{self, Own};
+mod lanes;
+
 use didact_math::activation::Activation;
 use didact_math::linalg::Mat;
 use didact_math::memory::with_room;
@@ -10,11 +11,12 @@ use didact_model::loss::Loss;
 use didact_model::rule::{
     Batch, BatchRule, CurvatureRule, Expansion, Jumps, Kick, LabelledRule, LocalRule, Sample, Shape,
 };
+use lanes::Own;
 use std::sync::Arc;
 
 /// f = (1/m) Σ_j a_j σ(h_j + b_j) against y = h(z, e), loss ℓ(y, f).
 #[derive(Debug)]
-pub(super) struct TwoLayerRule {
+pub(super) struct MultiIndexRule {
     pub(super) activation: Arc<dyn Activation>,
     /// a_j/m.
     pub(super) weights: Vec<f64>,
@@ -46,7 +48,7 @@ struct BatchUnits<'a> {
     second: &'a mut [f64],
 }
 
-impl TwoLayerRule {
+impl MultiIndexRule {
     fn trained(&self) -> usize {
         self.weights.len()
     }
@@ -178,7 +180,7 @@ impl TwoLayerRule {
     }
 }
 
-impl LocalRule for TwoLayerRule {
+impl LocalRule for MultiIndexRule {
     fn shape(&self) -> Shape {
         Shape { trained: self.trained(), frozen: self.link.directions(), ..Shape::default() }
     }
@@ -232,7 +234,7 @@ impl LocalRule for TwoLayerRule {
     }
 }
 
-impl BatchRule for TwoLayerRule {
+impl BatchRule for MultiIndexRule {
     fn kick_batch(&self, batch: &Batch, rows: &mut [f64], _scalars: &mut [f64]) {
         let n = batch.size;
         with_room(self.room(n), |room| {
@@ -260,7 +262,7 @@ impl BatchRule for TwoLayerRule {
     }
 }
 
-impl LabelledRule for TwoLayerRule {
+impl LabelledRule for MultiIndexRule {
     fn labels(&self, batch: &Batch, out: &mut [f64]) {
         let n = batch.size;
         let frozen: Vec<&[f64]> = batch.fields[self.trained() * n..].chunks_exact(n).collect();
@@ -287,7 +289,7 @@ impl LabelledRule for TwoLayerRule {
     }
 }
 
-impl CurvatureRule for TwoLayerRule {
+impl CurvatureRule for MultiIndexRule {
     fn jumps(&self) -> Jumps {
         Jumps { trained: !self.activation.kinks().is_empty(), frozen: self.link.has_jumps() }
     }

@@ -3,6 +3,7 @@
 mod flows;
 mod hermite;
 mod rates;
+pub(super) mod two_layer;
 
 use super::landscape::{Landscape, State};
 use super::population::LossName;
