@@ -49,7 +49,7 @@ pub struct Record {
     pub events: Vec<Event>,
     /// Independent runs.
     pub replicas: u32,
-    /// Number of the first of them: replica r has the same random numbers in whatever company it runs.
+    /// Number of the first of them: replica r has the same random numbers whichever replicas run with it.
     pub first_replica: u32,
     /// Address of the random numbers.
     pub seed: u64,

@@ -69,9 +69,12 @@ impl Network {
     /// A Σ_i λ_i σ(κ(y_i + ξ c_i z)).
     pub fn output(&self, base: &[f64], loading: &[f64], along: f64) -> f64 {
         let mut sum = 0.0;
-        let mut buffer = [0.0; TOGETHER];
-        let chunks =
-            self.second_layer.chunks(TOGETHER).zip(base.chunks(TOGETHER)).zip(loading.chunks(TOGETHER));
+        let mut buffer = [0.0; UNITS_PER_CALL];
+        let chunks = self
+            .second_layer
+            .chunks(UNITS_PER_CALL)
+            .zip(base.chunks(UNITS_PER_CALL))
+            .zip(loading.chunks(UNITS_PER_CALL));
         for ((lambda, y), c) in chunks {
             let fields = &mut buffer[..lambda.len()];
             self.preactivations(y, c, along, fields);
@@ -97,7 +100,7 @@ impl Network {
 }
 
 /// Units that are evaluated with one call of the activation; they fit in registers and on the stack.
-pub(super) const TOGETHER: usize = 16;
+pub(super) const UNITS_PER_CALL: usize = 16;
 
 /// Averages over pairs of units of one activation; units of the same variance share a Hermite series.
 #[derive(Debug, Clone)]

@@ -110,7 +110,7 @@ impl MultiIndexRule {
     /// A student of one unit whose labels are known, and its own field alone.
     fn single(&self, batch: &Batch, out: Expansion) {
         let (n, a, bias) = (batch.size, self.weights[0], self.biases[0]);
-        let (slope, bend) = (&mut out.kicks[..n], &mut out.curvature[..n]);
+        let (slope, curvature) = (&mut out.kicks[..n], &mut out.curvature[..n]);
         let labels = &batch.labels[..n];
         with_room(2 * n, |room| {
             let (value, other) = room.split_at_mut(n);
@@ -119,8 +119,8 @@ impl MultiIndexRule {
                 other.iter_mut().zip(fields).for_each(|(shifted, h)| *shifted = h + bias);
                 fields = other;
             }
-            self.activation.jets(fields, value, slope, bend);
-            lanes::single(self.loss, a, value, labels, slope, bend);
+            self.activation.jets(fields, value, slope, curvature);
+            lanes::single(self.loss, a, value, labels, slope, curvature);
             if !out.losses.is_empty() {
                 lanes::residuals(a, value, labels, other);
                 self.loss.values(other, labels, out.losses);
@@ -146,7 +146,8 @@ impl MultiIndexRule {
                 for j in 0..self.trained().min(columns) {
                     let (other, out) = (&slopes[j * n..][..n], &mut curvature[(i * columns + j) * n..][..n]);
                     if i == j {
-                        let unit = Own { weight: a, first, second, slope, bend: &curvatures[own.clone()] };
+                        let unit =
+                            Own { weight: a, first, second, slope, curvature: &curvatures[own.clone()] };
                         lanes::own(unit, out);
                     } else {
                         lanes::cross(a * self.weights[j], second, slope, other, out);
@@ -299,11 +300,11 @@ impl CurvatureRule for MultiIndexRule {
     fn row_weight(&self, sample: &Sample, row: usize) -> f64 {
         let m = self.trained();
         let units = self.units(sample);
-        let bent = self.weights[row] * self.loss.slope(units.output, units.label) * units.curvatures[row];
+        let of_unit = self.weights[row] * self.loss.slope(units.output, units.label) * units.curvatures[row];
         if m == 1 {
             let own = self.weights[0] * units.slopes[0];
-            return self.loss.curvature(units.output, units.label) * own * own + bent;
+            return self.loss.curvature(units.output, units.label) * own * own + of_unit;
         }
-        m as f64 * bent
+        m as f64 * of_unit
     }
 }

@@ -125,8 +125,8 @@ impl Plateau {
             2.0 * (1.0 + self.lengths[a]) * self.mixture[n] - own
         };
         let shared = |n: usize| {
-            let bent: f64 = (0..m).map(|a| self.cross[a] * lambda(a).powf(-1.5) * derivative(a, n)).sum();
-            -pre / (1.0 + q) * (lambda(n).powf(-0.5) - 0.5 * bent)
+            let change: f64 = (0..m).map(|a| self.cross[a] * lambda(a).powf(-1.5) * derivative(a, n)).sum();
+            -pre / (1.0 + q) * (lambda(n).powf(-0.5) - 0.5 * change)
                 + pre * units * self.mixture[n] * (1.0 - q / (root * root)) / ((1.0 + q) * root)
         };
         let shared: Vec<f64> = (0..m).map(shared).collect();

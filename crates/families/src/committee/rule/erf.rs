@@ -87,12 +87,12 @@ impl ErfCommittee<'_> {
         let p = self.scales.len();
         for (i, (c, h)) in c.chunks_exact(p).zip(h.chunks_exact(p)).enumerate() {
             let gain = self.gain[i] * self.scales[i];
-            let mut bend = 0.0;
+            let mut curvature = 0.0;
             for (k, out) in out.row_mut(i).iter_mut().enumerate() {
                 *out = -gain * self.residual[k] * self.scales[k] * h[k];
-                bend += self.residual[k] * h[k] * c[k];
+                curvature += self.residual[k] * h[k] * c[k];
             }
-            out[(i, i)] += gain * self.scales[i] * bend / (1.0 + c[i]);
+            out[(i, i)] += gain * self.scales[i] * curvature / (1.0 + c[i]);
         }
     }
 }

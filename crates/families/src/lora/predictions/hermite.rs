@@ -113,8 +113,8 @@ pub fn singular_alignments(k: usize) -> Vec<f64> {
 /// At a singular μ the line u = 0 is a line of fixed points; it is stable for |m| below m_c = √(−B/K),
 /// K = (k − 1)μ^{k−2} − 2μ²D_k′(μ²). `None` where it is stable for every m (docs/derivations/lora.md#eq-30).
 pub fn stable_overlap(k: usize, mu: f64) -> Option<f64> {
-    let bend = (k - 1) as f64 * mu.powi(k as i32 - 2) - 2.0 * mu * mu * variance_curvature(k, mu * mu);
-    let square = variance_slope(k, mu * mu) / bend;
+    let curvature = (k - 1) as f64 * mu.powi(k as i32 - 2) - 2.0 * mu * mu * variance_curvature(k, mu * mu);
+    let square = variance_slope(k, mu * mu) / curvature;
     (square > 0.0 && square < 1.0).then(|| square.sqrt())
 }
 

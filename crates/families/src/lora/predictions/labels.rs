@@ -90,7 +90,7 @@ fn kinks(inner: &dyn Activation, transform: &Expression) -> Vec<Kink> {
     for kink in inner.kinks() {
         let value = inner.value(kink.at);
         let jump = if breaks.iter().any(|b| b.at == value) {
-            // Both bend in one point: the slopes of its two sides, a hair away from it.
+            // Both have a kink at this point: the slopes of its two sides are taken 1e-9 away from it.
             let slope = |z: f64| transform.jet(&[inner.value(z)], 0).slope * inner.slope(z);
             slope(kink.at + 1e-9) - slope(kink.at - 1e-9)
         } else {
@@ -168,13 +168,13 @@ mod tests {
     fn kinks_of_a_composition_carry_their_weights() {
         // relu²: the slope is continuous, but the curvature is not; quadrature must still split there.
         assert_eq!(label("relu", "squared").kinks(), [Kink { at: 0.0, jump: 0.0 }]);
-        // |He_2| bends where z² = 1, by 2|slope| = 4.
+        // |He_2| has kinks where z² = 1, by 2|slope| = 4.
         let kinks = label("He2", "abs(y)").kinks().to_vec();
         assert_eq!(kinks.len(), 2);
         for (kink, at) in kinks.iter().zip([-1.0, 1.0]) {
             assert!((kink.at - at).abs() < 1e-12 && (kink.jump - 4.0).abs() < 1e-10, "{kink:?}");
         }
-        // |relu| is relu: both bend at 0.
+        // |relu| is relu: both have their kink at 0.
         let kinks = label("relu", "abs(y)").kinks().to_vec();
         assert!(kinks.len() == 1 && (kinks[0].jump - 1.0).abs() < 1e-8, "{kinks:?}");
     }

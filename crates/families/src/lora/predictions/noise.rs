@@ -1,7 +1,7 @@
 //! Gradient noise: E[c²] of the per-sample coefficient c = e σ′(s) (docs/derivations/lora.md#s9-3).
 //!
 //! The orthogonal part of a mini-batch gradient has the squared length (d/B) E[c²]: this, not the square of the mean,
-//! is what pulls the overlap down at a finite step (docs/derivations/lora.md#e9).
+//! is what lowers the overlap at a finite step (docs/derivations/lora.md#e9).
 
 use super::population::{FieldLaw, Population};
 use didact_math::activation::Form;

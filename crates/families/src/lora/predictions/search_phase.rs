@@ -7,18 +7,18 @@ use super::population::{FieldLaw, Population};
 use didact_math::gauss::GaussianRule;
 use didact_math::roots::brent;
 
-/// u′ = B u + A m, m′ = A u: the linearised flow. Misaligned pre-training adds a pull β along ξ (A is α, B is G there).
+/// u′ = B u + A m, m′ = A u: the linearised flow. Misaligned pre-training adds a coupling β to ξ (A is α, B is G there).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rates {
     /// A = −(L_c + 2μ L_r): what u and m do to each other.
-    pub pull: f64,
+    pub coupling: f64,
     /// β = −2b L_r: the same for q; 0 when aligned.
     pub stray: f64,
     /// B = −2L_r: growth of u alone.
-    pub bend: f64,
-    /// λ_+ ≥ 0.
+    pub self_coupling: f64,
+    /// λ₊ ≥ 0 (`lambda_plus`), the rate of escape.
     pub growth: f64,
-    /// λ_− ≤ 0.
+    /// λ₋ ≤ 0 (`lambda_minus`).
     pub decay: f64,
 }
 
@@ -26,22 +26,28 @@ impl Rates {
     /// At u = m = q = 0, in time rescaled by δ.
     pub fn of(landscape: &Landscape, delta: f64) -> Self {
         let slopes = landscape.population.slopes(landscape.law(State::default()));
-        let pull = -delta * (slopes.overlap + 2.0 * landscape.mu * slopes.variance);
+        let coupling = -delta * (slopes.overlap + 2.0 * landscape.mu * slopes.variance);
         let stray = -2.0 * delta * landscape.misalignment * slopes.variance;
-        Self::from_coefficients(pull, stray, -2.0 * delta * slopes.variance, landscape.nu)
+        Self::from_coefficients(coupling, stray, -2.0 * delta * slopes.variance, landscape.nu)
     }
 
     /// λ_± = (B ± √(B² + 4A²))/2, in the form that does not cancel; A² is α² + β² + 2ναβ when misaligned
     /// (docs/derivations/lora.md#eq-26, docs/derivations/lora.md#eq-36).
-    pub fn from_coefficients(pull: f64, stray: f64, bend: f64, nu: f64) -> Self {
-        let square = (pull * pull + stray * stray + 2.0 * nu * pull * stray).max(0.0);
-        let root = bend.hypot(2.0 * square.sqrt());
-        let (growth, decay) = if bend > 0.0 {
-            (0.5 * (bend + root), if square > 0.0 { -2.0 * square / (root + bend) } else { 0.0 })
+    pub fn from_coefficients(coupling: f64, stray: f64, self_coupling: f64, nu: f64) -> Self {
+        let square = (coupling * coupling + stray * stray + 2.0 * nu * coupling * stray).max(0.0);
+        let root = self_coupling.hypot(2.0 * square.sqrt());
+        let (growth, decay) = if self_coupling > 0.0 {
+            (
+                0.5 * (self_coupling + root),
+                if square > 0.0 { -2.0 * square / (root + self_coupling) } else { 0.0 },
+            )
         } else {
-            (if square > 0.0 { 2.0 * square / (root - bend) } else { 0.0 }, 0.5 * (bend - root))
+            (
+                if square > 0.0 { 2.0 * square / (root - self_coupling) } else { 0.0 },
+                0.5 * (self_coupling - root),
+            )
         };
-        Self { pull, stray, bend, growth, decay }
+        Self { coupling, stray, self_coupling, growth, decay }
     }
 
     /// τ = 1/λ_+; infinite where A = 0 and B ≤ 0.
@@ -58,12 +64,12 @@ impl Rates {
         if u.hypot(m) >= radius {
             return 0.0;
         }
-        let length = self.growth.hypot(self.pull);
+        let length = self.growth.hypot(self.coupling);
         if self.growth == 0.0 || length == 0.0 {
             return f64::INFINITY;
         }
-        let along = (self.growth * u + self.pull * m) / length;
-        let across = (self.growth * m - self.pull * u) / length;
+        let along = (self.growth * u + self.coupling * m) / length;
+        let across = (self.growth * m - self.coupling * u) / length;
         if along == 0.0 {
             return f64::INFINITY;
         }
@@ -134,17 +140,17 @@ pub struct Mechanics {
 impl Mechanics {
     /// Of a state; |m| < 1.
     pub fn of(rates: &Rates, state: State) -> Self {
-        let (position, speed) = (state.overlap.atanh(), rates.pull * state.amplitude);
+        let (position, speed) = (state.overlap.atanh(), rates.coupling * state.amplitude);
         let potential = potential(rates, position);
         let energy = 0.5 * speed * speed + potential;
-        Self { position, speed, potential, energy, power: rates.bend * speed * speed }
+        Self { position, speed, potential, energy, power: rates.self_coupling * speed * speed }
     }
 }
 
 /// V(g) = −A² log cosh g, with log cosh g = |g| + log(1 + e^{−2|g|}) − log 2.
 pub fn potential(rates: &Rates, position: f64) -> f64 {
     let size = position.abs();
-    -rates.pull * rates.pull * (size + (-2.0 * size).exp().ln_1p() - std::f64::consts::LN_2)
+    -rates.coupling * rates.coupling * (size + (-2.0 * size).exp().ln_1p() - std::f64::consts::LN_2)
 }
 
 #[cfg(test)]
@@ -177,9 +183,9 @@ mod tests {
             let scale = l.population.power(1.0);
             // ReLU has no second derivative at the origin of the adapter: its first-order error is h times a curvature.
             for (got, expected) in [
-                (by_u.amplitude / h, rates.bend),
-                (by_u.overlap / h, rates.pull),
-                (by_m.amplitude / h, rates.pull),
+                (by_u.amplitude / h, rates.self_coupling),
+                (by_u.overlap / h, rates.coupling),
+                (by_m.amplitude / h, rates.coupling),
             ] {
                 assert!((got - expected).abs() < 3e-5 * scale, "{name} {labels}: {got} {expected}");
             }
@@ -215,9 +221,14 @@ mod tests {
             {
                 let r = Rates::of(&landscape(name, labels, mu), 1.0);
                 assert!((r.growth * r.escape_time() - 1.0).abs() < 1e-15);
-                let residual = r.growth * r.growth - r.bend * r.growth - r.pull * r.pull;
-                assert!(residual.abs() < 1e-13 * (r.growth.powi(2) + r.bend.powi(2) + r.pull.powi(2)));
-                assert!((r.growth * r.decay + r.pull * r.pull).abs() < 1e-12 * (1.0 + r.pull.powi(2)));
+                let residual = r.growth * r.growth - r.self_coupling * r.growth - r.coupling * r.coupling;
+                assert!(
+                    residual.abs()
+                        < 1e-13 * (r.growth.powi(2) + r.self_coupling.powi(2) + r.coupling.powi(2))
+                );
+                assert!(
+                    (r.growth * r.decay + r.coupling * r.coupling).abs() < 1e-12 * (1.0 + r.coupling.powi(2))
+                );
             }
         }
         assert_eq!(Rates::from_coefficients(0.0, 0.0, -0.5, 0.0).escape_time(), f64::INFINITY);
@@ -229,18 +240,18 @@ mod tests {
         for mu in [0.2, 0.5, 0.9] {
             let rates = |name: &str| Rates::of(&landscape(name, "squared", mu), 1.0);
             let close = |got: Rates, a: f64, b: f64| {
-                assert!((got.pull - a).abs() < 1e-12 * (1.0 + a.abs()), "{got:?} {a}");
-                assert!((got.bend - b).abs() < 1e-12 * (1.0 + b.abs()), "{got:?} {b}");
+                assert!((got.coupling - a).abs() < 1e-12 * (1.0 + a.abs()), "{got:?} {a}");
+                assert!((got.self_coupling - b).abs() < 1e-12 * (1.0 + b.abs()), "{got:?} {b}");
             };
             close(rates("linear"), -mu, -1.0);
             close(rates("relu"), (2.0 / PI).sqrt() - 0.5 * mu, -0.5);
             close(rates("He2"), 2.0 * mu * (11.0 - 3.0 * mu * mu), 6.0 * (1.0 - mu * mu));
             let p = 1.0 + 2.0 * mu * mu;
-            let bend = -4.0 / PI / (p * (1.0 + 4.0 * mu * mu).sqrt());
-            close(rates("erf(z)"), mu * bend, bend);
+            let self_coupling = -4.0 / PI / (p * (1.0 + 4.0 * mu * mu).sqrt());
+            close(rates("erf(z)"), mu * self_coupling, self_coupling);
             // Squaring the labels of a sigmoid changes nothing: σ² and σ have the same odd part.
             let plain = Rates::of(&landscape("sigmoid", "plain", mu), 1.0);
-            close(rates("sigmoid"), plain.pull, plain.bend);
+            close(rates("sigmoid"), plain.coupling, plain.self_coupling);
             // Odd He_k: B = −D_k, A = μB in rescaled time.
             let third = Rates::of(&landscape("He3", "squared", mu), 1.0 / time_scale(3));
             let (_, b) = drift(3, mu);

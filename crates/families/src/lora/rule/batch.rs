@@ -69,8 +69,8 @@ dispatch! {
 }
 
 dispatch! {
-    /// out ← weight (label + noise − residual value) slope.
-    pub(in crate::lora) fn pulls(weight: f64, label: &[f64], noise: &[f64], residual: f64, value: &[f64], slope: &[f64], out: &mut [f64]) {
+    /// out ← weight (label + noise − residual value) slope, the kick divided by u.
+    pub(in crate::lora) fn kicks_per_amplitude(weight: f64, label: &[f64], noise: &[f64], residual: f64, value: &[f64], slope: &[f64], out: &mut [f64]) {
         let all = out.iter_mut().zip(label).zip(noise).zip(value).zip(slope);
         for ((((out, label), noise), value), slope) in all {
             *out = weight * (label + noise - residual * value) * slope;

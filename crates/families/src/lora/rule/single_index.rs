@@ -100,16 +100,16 @@ impl LocalRule for SingleIndexRule {
         let (fields, [u, mu, b]) = (self.neuron.law(law), self.neuron.weights(law.scalars));
         let slopes = self.population.slopes(fields);
         let weight = self.population.loss.weight();
-        let pulls = [
+        let couplings = [
             2.0 * u * slopes.variance,
             slopes.overlap + 2.0 * mu * slopes.variance,
             2.0 * b * slopes.variance,
         ];
         let p = self.shape().rows();
-        for (j, pull) in pulls[..p].iter().enumerate() {
-            out.drift[(0, j)] = weight * u * pull;
+        for (j, coupling) in couplings[..p].iter().enumerate() {
+            out.drift[(0, j)] = weight * u * coupling;
         }
-        out.scalars[0] = weight * (0..p).map(|j| pulls[j] * law.covariance[(0, j)]).sum::<f64>();
+        out.scalars[0] = weight * (0..p).map(|j| couplings[j] * law.covariance[(0, j)]).sum::<f64>();
         if needed == Needed::DriftAndNoise {
             let mut noise = self.population.gradient_noise(fields);
             if law.label_noise > 0.0 {
@@ -161,7 +161,7 @@ impl BatchRule for SingleIndexRule {
             self.label.values(teacher, label);
             let out = &mut rows[from..from + count];
             let noise = &samples.noise[from..from + count];
-            batch::pulls(weight, label, noise, residual, value, slope, out);
+            batch::kicks_per_amplitude(weight, label, noise, residual, value, slope, out);
             scalars[0] += batch::dot(out, own);
             out.iter_mut().for_each(|c| *c *= u);
             from += count;

@@ -105,13 +105,13 @@ impl<'a> Units<'a> {
         let k = self.rule.mu.len();
         let mut weights = Mat::zeros(k, 2 * k);
         for unit in 0..k {
-            let mut bend = 0.0;
+            let mut curvature = 0.0;
             for other in 0..2 * k {
                 let pair = self.pair(unit, other);
                 weights[(unit, other)] = self.residual[other] * pair.slope_slope;
-                bend += self.residual[other] * pair.curvature_value;
+                curvature += self.residual[other] * pair.curvature_value;
             }
-            weights[(unit, unit)] += bend;
+            weights[(unit, unit)] += curvature;
         }
         weights.times(&self.map)
     }

@@ -40,13 +40,13 @@ impl LazyLoss {
                 factor * strength * lambda[i] * sum
             })
             .collect();
-        let still = Instance {
+        let unperturbed = Instance {
             network: network.clone(),
             gram: gram.clone(),
             loading: loading.to_vec(),
             student_loading: vec![0.0; k],
         };
-        Self { base: still.loss(&[0.0])[0], features, target }
+        Self { base: unperturbed.loss(&[0.0])[0], features, target }
     }
 
     /// The loss of the best full-rank lazy student: base − bᵀ M⁺ b (docs/derivations/low-rank-perturbation.md#eq-45).

@@ -1,20 +1,20 @@
-//! Kicks of eight samples side by side.
+//! Kicks of eight samples at once, one in each lane of the vector registers.
 //!
 //! The operations of every sample, and their order, are those of [`Student::gradient`](didact_model::teacher_student::Student) and
-//! [`Teacher::label`](didact_model::teacher_student::Teacher): the kick is the same to the last bit.
+//! [`Teacher::label`](didact_model::teacher_student::Teacher): the kicks are bitwise the same.
 
-use super::network::{self, TOGETHER};
+use super::network::{self, UNITS_PER_CALL};
 use didact_math::dispatch;
 use didact_model::rule::Batch;
 
-/// Samples side by side.
-const WIDE: usize = 8;
+/// Samples that are worked on at once: the lanes of two registers of four numbers, or of one of eight.
+const LANES: usize = 8;
 
 /// One number of every sample.
-type Lane = [f64; WIDE];
+type Lane = [f64; LANES];
 
 /// Numbers of some units, for every sample.
-type Units = [Lane; TOGETHER];
+type Units = [Lane; UNITS_PER_CALL];
 
 /// A network as a function of fields; `network` holds σ and the scales.
 pub(in crate::low_rank) enum Network<'a> {
@@ -33,8 +33,8 @@ pub(in crate::low_rank) fn kicks(
     rows: &mut [f64],
 ) {
     let size = batch.size;
-    for first in (0..size).step_by(WIDE) {
-        let width = WIDE.min(size - first);
+    for first in (0..size).step_by(LANES) {
+        let width = LANES.min(size - first);
         let field = |row: usize| -> Lane {
             let values = &batch.fields[row * size + first..][..width];
             // Samples that are not there repeat the first.
@@ -46,7 +46,7 @@ pub(in crate::low_rank) fn kicks(
         };
         let output = student.output(field, Some(&mut put));
         let label = teacher.output(|row| field(trained + row), None);
-        let mut error = [0.0; WIDE];
+        let mut error = [0.0; LANES];
         for j in 0..width {
             error[j] = -2.0 * (label[j] + batch.noise[first + j] - output[j]);
         }
@@ -66,10 +66,11 @@ impl Network<'_> {
             Self::Perturbed { network, .. } => (network, &network.second_layer[..]),
             Self::Free { network, weights } => (network, *weights),
         };
-        let (mut value, mut slope) = ([0.0; WIDE], [0.0; WIDE]);
-        let (mut values, mut slopes): (Units, Units) = ([[0.0; WIDE]; TOGETHER], [[0.0; WIDE]; TOGETHER]);
-        for (at, weights) in weights.chunks(TOGETHER).enumerate() {
-            let units = at * TOGETHER..at * TOGETHER + weights.len();
+        let (mut value, mut slope) = ([0.0; LANES], [0.0; LANES]);
+        let (mut values, mut slopes): (Units, Units) =
+            ([[0.0; LANES]; UNITS_PER_CALL], [[0.0; LANES]; UNITS_PER_CALL]);
+        for (at, weights) in weights.chunks(UNITS_PER_CALL).enumerate() {
+            let units = at * UNITS_PER_CALL..at * UNITS_PER_CALL + weights.len();
             let (values, slopes) = (&mut values[..weights.len()], &mut slopes[..weights.len()]);
             let base = if let Self::Perturbed { base, .. } = self { *base } else { 0 };
             for (i, y) in units.clone().zip(values.iter_mut()) {
@@ -109,12 +110,12 @@ fn times(factor: f64, values: &Lane) -> Lane {
 dispatch! {
     /// y ← κ(y + (ξ z) c).
     fn preactivations(scale: f64, strength: f64, c: &[f64], along: &Lane, y: &mut [Lane]) {
-        let mut shift = [0.0; WIDE];
-        for j in 0..WIDE {
+        let mut shift = [0.0; LANES];
+        for j in 0..LANES {
             shift[j] = strength * along[j];
         }
         for (y, c) in y.iter_mut().zip(c) {
-            for j in 0..WIDE {
+            for j in 0..LANES {
                 y[j] = scale * (y[j] + shift[j] * c);
             }
         }
@@ -124,13 +125,13 @@ dispatch! {
 dispatch! {
     /// sum ← sum + Σ_i a_i x_i, the terms of a chunk among themselves first.
     fn add_products(sum: &mut Lane, a: &[f64], x: &[Lane]) {
-        let mut chunk = [-0.0; WIDE];
+        let mut chunk = [-0.0; LANES];
         for (a, x) in a.iter().zip(x) {
-            for j in 0..WIDE {
+            for j in 0..LANES {
                 chunk[j] += a * x[j];
             }
         }
-        for j in 0..WIDE {
+        for j in 0..LANES {
             sum[j] += chunk[j];
         }
     }
@@ -139,13 +140,13 @@ dispatch! {
 dispatch! {
     /// sum ← sum + Σ_i c_i (λ_i σ′_i), the terms of a chunk among themselves first.
     fn add_slopes(sum: &mut Lane, c: &[f64], lambda: &[f64], slopes: &[Lane]) {
-        let mut chunk = [-0.0; WIDE];
+        let mut chunk = [-0.0; LANES];
         for ((c, lambda), slope) in c.iter().zip(lambda).zip(slopes) {
-            for j in 0..WIDE {
+            for j in 0..LANES {
                 chunk[j] += c * (slope[j] * lambda);
             }
         }
-        for j in 0..WIDE {
+        for j in 0..LANES {
             sum[j] += chunk[j];
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! All read their fields as trained rows first, then the frozen rows W (and, for a refit, û).
 
-use super::network::{Network, TOGETHER};
+use super::network::{Network, UNITS_PER_CALL};
 use didact_math::linalg::dot;
 use didact_model::rule::{Kick, Shape};
 use didact_model::teacher_student::{Student, Teacher};
@@ -62,10 +62,11 @@ impl Student for RankOne {
         let (k, along) = (self.loading.len(), fields[0]);
         let gain = output_scale * scale * strength;
         let (mut value, mut slope) = (0.0, 0.0);
-        let (mut values, mut slopes) = ([0.0; TOGETHER], [0.0; TOGETHER]);
-        let loadings = self.loadings(scalars).chunks(TOGETHER);
-        let chunks =
-            loadings.zip(fields[1..=k].chunks(TOGETHER)).zip(self.network.second_layer.chunks(TOGETHER));
+        let (mut values, mut slopes) = ([0.0; UNITS_PER_CALL], [0.0; UNITS_PER_CALL]);
+        let loadings = self.loadings(scalars).chunks(UNITS_PER_CALL);
+        let chunks = loadings
+            .zip(fields[1..=k].chunks(UNITS_PER_CALL))
+            .zip(self.network.second_layer.chunks(UNITS_PER_CALL));
         for (at, ((c, y), lambda)) in chunks.enumerate() {
             let (values, slopes) = (&mut values[..c.len()], &mut slopes[..c.len()]);
             self.network.preactivations(y, c, along, values);
@@ -74,7 +75,7 @@ impl Student for RankOne {
             slopes.iter_mut().zip(lambda).for_each(|(s, l)| *s *= l);
             slope += dot(c, slopes);
             if self.trained {
-                let own = &mut out.scalars[at * TOGETHER..];
+                let own = &mut out.scalars[at * UNITS_PER_CALL..];
                 own.iter_mut().zip(slopes).for_each(|(g, s)| *g = gain * *s * along);
             }
         }
@@ -145,9 +146,9 @@ impl Student for FromScratch {
 
     fn gradient(&self, fields: &[f64], _scalars: &[f64], out: &mut Kick) -> f64 {
         let mut sum = 0.0;
-        let mut values = [0.0; TOGETHER];
-        let units = self.network.second_layer.chunks(TOGETHER).zip(fields.chunks(TOGETHER));
-        for ((weights, fields), slopes) in units.zip(out.rows.chunks_mut(TOGETHER)) {
+        let mut values = [0.0; UNITS_PER_CALL];
+        let units = self.network.second_layer.chunks(UNITS_PER_CALL).zip(fields.chunks(UNITS_PER_CALL));
+        for ((weights, fields), slopes) in units.zip(out.rows.chunks_mut(UNITS_PER_CALL)) {
             let values = &mut values[..weights.len()];
             values.copy_from_slice(&fields[..weights.len()]);
             self.network.activation.values_and_slopes(values, slopes);

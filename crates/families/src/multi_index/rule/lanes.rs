@@ -42,17 +42,17 @@ pub(super) struct Own<'a> {
     /// σ′.
     pub(super) slope: &'a [f64],
     /// σ″.
-    pub(super) bend: &'a [f64],
+    pub(super) curvature: &'a [f64],
 }
 
 dispatch! {
     /// ∂φ/∂h = a² ℓ″ σ′² + a ℓ′ σ″.
     pub(super) fn own(unit: Own, out: &mut [f64]) {
-        let Own { weight: a, first, second, slope, bend } = unit;
+        let Own { weight: a, first, second, slope, curvature } = unit;
         let n = out.len();
-        let (first, second, slope, bend) = (&first[..n], &second[..n], &slope[..n], &bend[..n]);
+        let (first, second, slope, curvature) = (&first[..n], &second[..n], &slope[..n], &curvature[..n]);
         for l in 0..n {
-            out[l] = (a * a) * second[l] * slope[l] * slope[l] + a * first[l] * bend[l];
+            out[l] = (a * a) * second[l] * slope[l] * slope[l] + a * first[l] * curvature[l];
         }
     }
 }
@@ -66,15 +66,15 @@ dispatch! {
         value: &[f64],
         labels: &[f64],
         slope: &mut [f64],
-        bend: &mut [f64],
+        curvature: &mut [f64],
     ) {
         let n = value.len();
-        let (labels, slope, bend) = (&labels[..n], &mut slope[..n], &mut bend[..n]);
+        let (labels, slope, curvature) = (&labels[..n], &mut slope[..n], &mut curvature[..n]);
         with_derivatives!(loss, derivatives => {
             for l in 0..n {
                 let (first, second) = derivatives(a * value[l] - labels[l], labels[l]);
                 let own = a * slope[l];
-                bend[l] = (a * first).mul_add(bend[l], second * (own * own));
+                curvature[l] = (a * first).mul_add(curvature[l], second * (own * own));
                 slope[l] = own * first;
             }
         });

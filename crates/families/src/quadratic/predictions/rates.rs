@@ -38,10 +38,10 @@ pub(in crate::quadratic) struct FinitePlateau {
     pub norm: f64,
     /// Γ: ρ grows as exp(Γ α), the loss drop as exp(2 Γ α). Negative when the plateau is stable.
     pub growth: f64,
-    /// V = ⟨e² λ_k² u_l²⟩, which feeds the overlaps at finite N (docs/derivations/quadratic-networks.md#eq-23).
-    pub feed: f64,
-    /// κ = 8 η² V/(p² Γ): N⟨ρ²⟩(α) = (N ρ(0)² + κ) e^{2Γα} − κ.
-    pub seed: f64,
+    /// V = ⟨e² λ_k² u_l²⟩, the variance of the noise that makes overlaps grow from 0 at finite N (docs/derivations/quadratic-networks.md#eq-23).
+    pub noise_variance: f64,
+    /// κ (`kappa`) = 8 η² V/(p² Γ), the overlap that the noise stands for at the start: N⟨ρ²⟩(α) = (N ρ(0)² + κ) e^{2Γα} − κ.
+    pub noise_floor: f64,
 }
 
 impl Widths {
@@ -52,11 +52,11 @@ impl Widths {
         let x = plateau.root(h)?;
         let norm = x * self.plateau_norm();
         let growth = 2.0 * h * (plateau.c - x);
-        let feed = norm
+        let noise_variance = norm
             * ((teacher + 2.0) * (teacher + 4.0) / (teacher * teacher) - 2.0 * x * (teacher + 2.0) / teacher
                 + x * x * plateau.k);
-        let seed = 8.0 * (learning_rate / p).powi(2) * feed / growth;
-        Some(FinitePlateau { norm, growth, feed, seed })
+        let noise_floor = 8.0 * (learning_rate / p).powi(2) * noise_variance / growth;
+        Some(FinitePlateau { norm, growth, noise_variance, noise_floor })
     }
 
     /// η_sol = p p*/(4 (p*+2)): perfect students are linearly stable below it, p ≥ p*
@@ -158,9 +158,9 @@ mod tests {
             let state = State { rho: Mat::zeros(p, teachers), q: Mat::identity(p).scaled(found.norm) };
             assert!(state.rate_q(eta, 0.0, None).max_abs() < 1e-14, "{p} {teachers}");
             // Γ is the rate of a small overlap: docs/derivations/quadratic-networks.md#eq-3 is linear in ρ.
-            let mut seeded = state.clone();
-            seeded.rho[(0, 0)] = 1.0;
-            let growth = eta * seeded.flow_rho()[(0, 0)];
+            let mut moved = state.clone();
+            moved.rho[(0, 0)] = 1.0;
+            let growth = eta * moved.flow_rho()[(0, 0)];
             assert!((growth - found.growth).abs() < 1e-14);
         }
         assert!(Widths::new(3, 3).finite_plateau(0.463).is_none());
