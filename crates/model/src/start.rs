@@ -23,7 +23,7 @@ pub struct Setting<'a> {
     pub dimension: Option<u64>,
     /// Seed of the experiment.
     pub seed: u64,
-    /// Which run.
+    /// Which replica.
     pub replica: u32,
 }
 

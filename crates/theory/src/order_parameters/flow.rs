@@ -1,18 +1,33 @@
-//! Which equations a run integrates: those of the overlaps, or those of the rows.
+//! Which equations are integrated: those of the overlaps, or those of the rows.
 
-use crate::order_parameters::{Layout, OverlapFlow};
-use crate::row_flow::{RowFlow, RowLayout};
+use super::overlap_flow::{Layout, OverlapFlow};
+use super::row_flow::{RowFlow, RowLayout};
 use didact_math::ode::VectorField;
-use didact_model::{Constraint, Needed, Overlaps, Problem};
+use didact_model::{Constraint, Needed, Overlaps, Problem, Shape};
 
-/// The equations of one run: of the overlaps, or of the rows where those are fewer numbers.
-pub(crate) enum Flow<'a> {
+/// The equations of one replica: of the overlaps, or of the rows where those are fewer numbers.
+pub(super) enum Flow<'a> {
     Overlaps(OverlapFlow<'a>),
     Rows(RowFlow<'a>, RowLayout),
 }
 
+/// Number of variables of the equations that [`Flow::new`] chooses, at most: known before a start is drawn.
+pub(super) fn variables(problem: &Problem, needed: Needed) -> usize {
+    let Shape { trained: k, frozen: f, scalars, .. } = problem.rule.shape();
+    let levels = problem.spectrum.len();
+    let overlaps = levels * (k * f + k * (k + 1) / 2) + scalars;
+    if needed != Needed::Drift || problem.training.constraint != Constraint::none() {
+        return overlaps;
+    }
+    // Rows have a column per direction that they span in an eigenspace.
+    let sizes = problem.dimension.and_then(|d| problem.spectrum.multiplicities(d).ok());
+    let columns =
+        sizes.map_or(levels * (k + f), |sizes| sizes.iter().map(|&size| (size as usize).min(k + f)).sum());
+    overlaps.min(k * columns + scalars)
+}
+
 impl<'a> Flow<'a> {
-    pub(crate) fn new(problem: &'a Problem, start: &Overlaps, needed: Needed) -> (Self, Vec<f64>) {
+    pub(super) fn new(problem: &'a Problem, start: &Overlaps, needed: Needed) -> (Self, Vec<f64>) {
         let overlaps = OverlapFlow::new(problem, start, needed);
         // Rows move by linear maps only without noise; constraints are written for overlaps.
         if needed == Needed::Drift && problem.training.constraint == Constraint::none() {
@@ -25,14 +40,14 @@ impl<'a> Flow<'a> {
         (Self::Overlaps(overlaps), state)
     }
 
-    pub(crate) fn field(&mut self) -> &mut dyn VectorField {
+    pub(super) fn field(&mut self) -> &mut dyn VectorField {
         match self {
             Self::Overlaps(flow) => flow,
             Self::Rows(flow, _) => flow,
         }
     }
 
-    pub(crate) fn worst_error(&self) -> f64 {
+    pub(super) fn worst_error(&self) -> f64 {
         match self {
             Self::Overlaps(flow) => flow.worst_error,
             Self::Rows(flow, _) => flow.worst_error,
@@ -40,7 +55,7 @@ impl<'a> Flow<'a> {
     }
 
     /// How a state is read.
-    pub(crate) fn layout(&self) -> AnyLayout {
+    pub(super) fn layout(&self) -> AnyLayout {
         match self {
             Self::Overlaps(flow) => AnyLayout::Overlaps(flow.layout.clone()),
             Self::Rows(_, layout) => AnyLayout::Rows(layout.clone()),
@@ -48,13 +63,13 @@ impl<'a> Flow<'a> {
     }
 }
 
-pub(crate) enum AnyLayout {
+pub(super) enum AnyLayout {
     Overlaps(Layout),
     Rows(RowLayout),
 }
 
 impl AnyLayout {
-    pub(crate) fn unpack(&self, state: &[f64]) -> Overlaps {
+    pub(super) fn unpack(&self, state: &[f64]) -> Overlaps {
         match self {
             Self::Overlaps(layout) => layout.unpack(state),
             Self::Rows(layout) => layout.unpack(state),
@@ -67,7 +82,7 @@ mod tests {
     use super::*;
     use didact_families::Model;
     use didact_math::linalg::Mat;
-    use didact_model::start::{FrozenRows, RandomRows, RowLaw, Setting};
+    use didact_model::start::{FrozenRows, RandomRows, RowLaw};
     use didact_model::{Clock, Spectrum, Training};
     use std::sync::Arc;
 
@@ -94,14 +109,7 @@ mod tests {
     }
 
     fn start(problem: &Problem) -> Overlaps {
-        let setting = Setting {
-            shape: problem.rule.shape(),
-            spectrum: &problem.spectrum,
-            dimension: problem.dimension,
-            seed: 4,
-            replica: 1,
-        };
-        problem.start.draw(&setting).unwrap()
+        problem.start.draw(&problem.setting(4, 1)).unwrap()
     }
 
     #[test]

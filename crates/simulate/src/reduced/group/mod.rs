@@ -1,33 +1,33 @@
-//! Replicas side by side: one step of eight chains at once, a chain per lane of the vector registers.
+//! A group of replicas: one step of eight chains at once, a chain per lane of the vector registers.
 //!
 //! A step at batch 1 is a few dozen dependent operations on a handful of numbers, which leaves most of a processor idle.
-//! Replicas are independent, so their steps go together. Every lane does the operations of [`ReducedChain`] in the same
-//! order, and gives the same numbers to the last bit: the chain alone is the slow, obvious way to the same result.
+//! Replicas are independent, so eight of them can step at once. Every lane does the operations of [`ReducedChain`] in the
+//! same order. Both give bitwise equal results; a test checks this.
 
 mod lanes;
 
 use super::{HUGE, ReducedChain};
-use crate::chain::Company;
+use crate::chain::Group;
 use didact_model::constraint::Retraction;
 use didact_model::rule::Batch;
 use lanes::{add, advance, coefficients, dot, project};
 
-/// Chains side by side: two registers of four doubles, so that the operations of one hide the delays of the other.
-pub(super) const WIDE: usize = 8;
+/// Chains of a full group: two registers of four doubles, so that the operations of one hide the delays of the other.
+pub(super) const LANES: usize = 8;
 
 /// With fewer chains than this, idle lanes cost more than they save.
 const FEWEST: usize = 3;
 
-/// One number of every chain.
-type Lane = [f64; WIDE];
+/// One number of every chain of the group.
+type PerLane = [f64; LANES];
 
 /// The rows of all chains in one eigenspace; see [`super::eigenspace::Eigenspace`].
 struct Space {
     root: f64,
     shared: usize,
-    frozen: Vec<Lane>,
-    along: Vec<Lane>,
-    own: Vec<Lane>,
+    frozen: Vec<PerLane>,
+    along: Vec<PerLane>,
+    own: Vec<PerLane>,
     /// Entries of frozen row n that may differ from zero, and whether those are its diagonal alone.
     reach: Vec<usize>,
     diagonal: bool,
@@ -35,38 +35,38 @@ struct Space {
     moves: Vec<bool>,
 }
 
-/// Chains that step together.
-pub(super) struct Abreast {
+/// Chains that step as one group.
+pub(super) struct LaneGroup {
     /// The chains; their rows are brought up to date when asked for.
     chains: Vec<ReducedChain>,
     spaces: Vec<Space>,
-    lengths: Vec<Lane>,
+    lengths: Vec<PerLane>,
     noise: Noise,
     work: Work,
-    unsound: [bool; WIDE],
+    unsound: [bool; LANES],
 }
 
-/// Random numbers of some steps ahead, those of all chains side by side.
+/// Random numbers of some steps ahead, for all chains of the group.
 struct Noise {
     steps: usize,
     position: usize,
-    normals: Vec<Lane>,
-    labels: Vec<Lane>,
-    norms: Vec<Vec<Lane>>,
+    normals: Vec<PerLane>,
+    labels: Vec<PerLane>,
+    norms: Vec<Vec<PerLane>>,
 }
 
 /// Buffers of a step.
 struct Work {
     fields: Vec<f64>,
     kicks: Vec<f64>,
-    labels: Lane,
-    coefficients: Vec<Lane>,
-    moved: Vec<Lane>,
-    gram: Vec<Lane>,
+    labels: PerLane,
+    coefficients: Vec<PerLane>,
+    moved: Vec<PerLane>,
+    gram: Vec<PerLane>,
 }
 
-impl Abreast {
-    /// Puts chains side by side; gives them back if they are too few or of a kind that goes alone: mini-batches, trained
+impl LaneGroup {
+    /// Makes a group of chains. Gives them back if they are too few, or of a kind that steps alone: mini-batches, trained
     /// scalars, eigenspaces kept coordinate by coordinate, rules that gain nothing.
     pub(super) fn of(chains: Vec<ReducedChain>) -> Result<Self, Vec<ReducedChain>> {
         let fits = |chain: &ReducedChain| {
@@ -77,31 +77,31 @@ impl Abreast {
                 && chain.spaces.iter().all(|space| space.rest.is_some())
         };
         let alike = |a: &ReducedChain, b: &ReducedChain| {
-            a.spaces.iter().zip(&b.spaces).all(|(a, b)| a.still.is_like(&b.still))
+            a.spaces.iter().zip(&b.spaces).all(|(a, b)| a.frozen_factor.is_like(&b.frozen_factor))
         };
-        if !(FEWEST..=WIDE).contains(&chains.len())
+        if !(FEWEST..=LANES).contains(&chains.len())
             || !chains.iter().all(|chain| fits(chain) && alike(chain, &chains[0]))
         {
             return Err(chains);
         }
         let first = &chains[0];
         // Idle lanes repeat the first chain.
-        let gather = |of: &dyn Fn(&ReducedChain) -> Vec<f64>| -> Vec<Lane> {
+        let gather = |of: &dyn Fn(&ReducedChain) -> Vec<f64>| -> Vec<PerLane> {
             let each: Vec<Vec<f64>> = chains.iter().map(of).collect();
             let lane = |at: usize| std::array::from_fn(|l| each.get(l).unwrap_or(&each[0])[at]);
             (0..each[0].len()).map(lane).collect()
         };
         let spaces = (0..first.spaces.len()).map(|b| {
-            let still = &first.spaces[b].still;
+            let factor = &first.spaces[b].frozen_factor;
             Space {
                 root: first.spaces[b].root,
                 shared: first.spaces[b].shared,
                 frozen: gather(&|chain| chain.spaces[b].frozen.clone()),
                 along: gather(&|chain| chain.spaces[b].along.clone()),
                 own: gather(&|chain| chain.spaces[b].own.clone()),
-                reach: still.reach().to_vec(),
-                diagonal: still.is_diagonal(),
-                moves: still.moves().to_vec(),
+                reach: factor.reach().to_vec(),
+                diagonal: factor.is_diagonal(),
+                moves: factor.moves().to_vec(),
             }
         });
         let (k, rows) = (first.shape.trained, first.shape.rows());
@@ -116,14 +116,14 @@ impl Abreast {
                 norms: Vec::new(),
             },
             work: Work {
-                fields: vec![0.0; rows * WIDE],
-                kicks: vec![0.0; k * WIDE],
-                labels: [0.0; WIDE],
-                coefficients: vec![[0.0; WIDE]; k],
-                moved: vec![[0.0; WIDE]; k * k],
-                gram: vec![[0.0; WIDE]; k * k],
+                fields: vec![0.0; rows * LANES],
+                kicks: vec![0.0; k * LANES],
+                labels: [0.0; LANES],
+                coefficients: vec![[0.0; LANES]; k],
+                moved: vec![[0.0; LANES]; k * k],
+                gram: vec![[0.0; LANES]; k * k],
             },
-            unsound: [false; WIDE],
+            unsound: [false; LANES],
             chains,
         })
     }
@@ -141,7 +141,7 @@ impl Noise {
 
     #[cold]
     fn refill(&mut self, chains: &mut [ReducedChain]) {
-        let idle = chains.len()..WIDE;
+        let idle = chains.len()..LANES;
         for (lane, chain) in chains.iter_mut().enumerate() {
             let chunk = chain.noise.next_chunk();
             self.steps = chunk.steps;
@@ -160,12 +160,12 @@ impl Noise {
 }
 
 /// Writes the numbers of one chain into its lane.
-fn put(all: &mut Vec<Lane>, lane: usize, own: &[f64]) {
-    all.resize(own.len(), [0.0; WIDE]);
+fn put(all: &mut Vec<PerLane>, lane: usize, own: &[f64]) {
+    all.resize(own.len(), [0.0; LANES]);
     all.iter_mut().zip(own).for_each(|(all, own)| all[lane] = *own);
 }
 
-impl Company for Abreast {
+impl Group for LaneGroup {
     type Member = ReducedChain;
 
     fn step(&mut self) {
@@ -187,7 +187,7 @@ impl Company for Abreast {
         if label_noise > 0.0 {
             work.labels = noise.labels[noise.position].map(|z| label_noise * z);
         }
-        let batch = Batch::new(&work.fields, WIDE, &[], &work.labels);
+        let batch = Batch::new(&work.fields, LANES, &[], &work.labels);
         self.chains[0].rule.kick_batch(&batch, &mut work.kicks, &mut []);
         if !coefficients(s, &work.kicks, &mut work.coefficients) {
             note_unsound(&mut self.unsound, &work.coefficients);
@@ -196,11 +196,11 @@ impl Company for Abreast {
         if constraint.weight_decay > 0.0 || tangent {
             let kept = 1.0 - s * constraint.weight_decay;
             for i in 0..k {
-                let mut scale = [kept; WIDE];
+                let mut scale = [kept; LANES];
                 if tangent {
                     let (c, length) = (&work.coefficients[i], &self.lengths[i]);
-                    for l in 0..WIDE {
-                        scale[l] -= c[l] * work.fields[i * WIDE + l] / length[l];
+                    for l in 0..LANES {
+                        scale[l] -= c[l] * work.fields[i * LANES + l] / length[l];
                     }
                 }
                 self.spaces.iter_mut().for_each(|space| space.scale(i, k, &scale));
@@ -224,7 +224,7 @@ impl Company for Abreast {
     fn member(&mut self, index: usize) -> &ReducedChain {
         let chain = &mut self.chains[index];
         let take =
-            |own: &mut [f64], all: &[Lane]| own.iter_mut().zip(all).for_each(|(x, all)| *x = all[index]);
+            |own: &mut [f64], all: &[PerLane]| own.iter_mut().zip(all).for_each(|(x, all)| *x = all[index]);
         for (own, all) in chain.spaces.iter_mut().zip(&self.spaces) {
             take(&mut own.along, &all.along);
             take(&mut own.own, &all.own);
@@ -239,11 +239,11 @@ impl Company for Abreast {
     }
 }
 
-impl Abreast {
+impl LaneGroup {
     /// Every row back to its length.
     fn retract(&mut self, k: usize) {
         for i in 0..k {
-            let mut length = [-0.0; WIDE];
+            let mut length = [-0.0; LANES];
             for space in &self.spaces {
                 add(&mut length, &space.squared_length(i, k));
             }
@@ -254,7 +254,7 @@ impl Abreast {
 }
 
 #[cold]
-fn note_unsound(unsound: &mut [bool; WIDE], coefficients: &[Lane]) {
+fn note_unsound(unsound: &mut [bool; LANES], coefficients: &[PerLane]) {
     for (l, unsound) in unsound.iter_mut().enumerate() {
         // A NaN is not below it either.
         *unsound |= !coefficients.iter().all(|c| c[l].abs() < HUGE);
@@ -263,19 +263,19 @@ fn note_unsound(unsound: &mut [bool; WIDE], coefficients: &[Lane]) {
 
 impl Space {
     /// w_i ← scale w_i.
-    fn scale(&mut self, i: usize, k: usize, scale: &Lane) {
+    fn scale(&mut self, i: usize, k: usize, scale: &PerLane) {
         let rows = self.along[i * self.shared..(i + 1) * self.shared]
             .iter_mut()
             .chain(&mut self.own[i * k..(i + 1) * k]);
         for value in rows {
-            for l in 0..WIDE {
+            for l in 0..LANES {
                 value[l] *= scale[l];
             }
         }
     }
 
     /// |w_i|² in this eigenspace.
-    fn squared_length(&self, i: usize, k: usize) -> Lane {
+    fn squared_length(&self, i: usize, k: usize) -> PerLane {
         let (along, own) =
             (&self.along[i * self.shared..(i + 1) * self.shared], &self.own[i * k..(i + 1) * k]);
         let mut sum = dot(along, along);

@@ -1,222 +1,18 @@
-//! The order-parameter equations of one-pass SGD, for any rule.
+//! The equations of the overlaps.
 
-use crate::flow::Flow;
+use super::WORTH_THREADS;
 use didact_math::dispatch;
 use didact_math::linalg::{Mat, dot};
-use didact_math::ode::{self, Direction, Method, Options, Saving, Solution, Stop, VectorField};
-use didact_model::observable::Snapshot;
-use didact_model::start::Setting;
-use didact_model::trajectory::Replica;
-use didact_model::{
-    Averages, Engine, EngineError, Law, Monitor, Needed, Outcome, Overlaps, Problem, Record, Shape,
-    Trajectory,
-};
+use didact_math::ode::VectorField;
+use didact_model::{Averages, Law, Needed, Overlaps, Problem, Shape};
 use rayon::prelude::*;
-use std::ops::ControlFlow;
-
-/// Products of a right-hand side below which threads cost more than they give.
-pub(crate) const WORTH_THREADS: usize = 2_000_000;
-
-/// The limit d → ∞ of the overlaps, integrated with error control.
-#[derive(Debug, Clone)]
-pub struct OrderParameterOde {
-    /// Integrator and tolerances.
-    pub options: Options,
-    /// Without the term of second order in the learning rate this is gradient flow on the population loss.
-    pub needed: Needed,
-}
-
-impl Default for OrderParameterOde {
-    /// Eighth order, relative tolerance 1e-9, steps that land on the saved times, quadratic term included.
-    fn default() -> Self {
-        let options = Options {
-            method: Method::Dop853,
-            relative: 1e-9,
-            absolute: 1e-12,
-            saving: Saving::Landing,
-            ..Options::default()
-        };
-        Self { options, needed: Needed::DriftAndNoise }
-    }
-}
-
-impl OrderParameterOde {
-    /// The equations without the term of second order in the learning rate.
-    pub fn gradient_flow() -> Self {
-        Self { needed: Needed::Drift, ..Self::default() }
-    }
-}
-
-impl OrderParameterOde {
-    /// The time derivative (per unit of the clock) of the overlaps at the start of replica 0; frozen blocks are 0.
-    pub fn initial_derivative(&self, problem: &Problem) -> Result<Overlaps, EngineError> {
-        problem.validate()?;
-        let start = problem.start.draw(&setting(problem, 0, 0))?;
-        let mut flow = OverlapFlow::new(problem, &start, self.needed);
-        let state = flow.layout.pack(&start);
-        let mut derivative = vec![0.0; state.len()];
-        flow.derivative(0.0, &state, &mut derivative);
-        let p = start.shape().rows();
-        let still = Overlaps::from_engine(
-            start.shape(),
-            vec![Mat::zeros(p, p); start.blocks.len()],
-            vec![0.0; start.scalars.len()],
-        );
-        Ok(Layout { shape: start.shape(), start: still }.unpack(&derivative))
-    }
-}
-
-fn setting(problem: &Problem, seed: u64, replica: u32) -> Setting<'_> {
-    Setting {
-        shape: problem.rule.shape(),
-        spectrum: &problem.spectrum,
-        dimension: problem.dimension,
-        seed,
-        replica,
-    }
-}
-
-impl Engine for OrderParameterOde {
-    fn name(&self) -> &'static str {
-        "ode"
-    }
-
-    fn takes_infinite_dimension(&self) -> bool {
-        true
-    }
-
-    fn run(
-        &self,
-        problem: &Problem,
-        record: &Record,
-        monitor: &dyn Monitor,
-    ) -> Result<Trajectory, EngineError> {
-        problem.validate()?;
-        record.validate()?;
-        self.admits(problem, record)?;
-        // A start that is the same for all needs one solution only.
-        let numbers = record.replica_numbers();
-        let numbers = if problem.start.is_random() { numbers } else { numbers.start..numbers.start + 1 };
-        let replicas = numbers.len() as u32;
-        let runs: Result<Vec<(Replica, String)>, EngineError> =
-            numbers.into_par_iter().map(|r| self.integrate(problem, record, r, replicas, monitor)).collect();
-        let (replicas, notes): (Vec<_>, Vec<_>) = runs?.into_iter().unzip();
-        Ok(Trajectory {
-            engine: self.name().into(),
-            clock: problem.clock,
-            times: record.times.clone(),
-            columns: record.observables.iter().map(|o| o.name()).collect(),
-            events: record.events.iter().map(|e| e.name.clone()).collect(),
-            replicas,
-            notes,
-        })
-    }
-}
-
-impl OrderParameterOde {
-    fn integrate(
-        &self,
-        problem: &Problem,
-        record: &Record,
-        replica: u32,
-        replicas: u32,
-        monitor: &dyn Monitor,
-    ) -> Result<(Replica, String), EngineError> {
-        let start = problem.start.draw(&setting(problem, record.seed, replica))?;
-        let (mut flow, state) = Flow::new(problem, &start, self.needed);
-        let layout = flow.layout();
-        let events: Vec<ode::Event> = record
-            .events
-            .iter()
-            .map(|event| ode::Event {
-                name: event.name.clone(),
-                function: Box::new(|_, state: &[f64]| {
-                    let overlaps = layout.unpack(state);
-                    event.excess(event.observable.measure(&Snapshot::new(&overlaps, problem)))
-                }),
-                direction: Direction::Rising,
-                terminal: event.stops,
-            })
-            .collect();
-        let end = record.end();
-        let mut done = 0.0;
-        let mut watch = |time: f64| {
-            let fraction = if end > 0.0 { time / end } else { 1.0 };
-            monitor.advance((fraction - done) / f64::from(replicas));
-            done = fraction;
-            if monitor.cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        let request = ode::Request {
-            start: 0.0,
-            state: &state,
-            end,
-            save_at: &record.times,
-            events: &events,
-            options: &self.options,
-        };
-        let solution = ode::solve_watched(flow.field(), &request, &mut watch)?;
-        let error = flow.worst_error();
-        let outcome = outcome(&solution, record, replica)?;
-        let measure = |state: &Vec<f64>| {
-            let overlaps = layout.unpack(state);
-            let snapshot = Snapshot::new(&overlaps, problem);
-            record.observables.iter().map(|o| o.measure(&snapshot)).collect()
-        };
-        let first = |index: usize| solution.occurrences.iter().find(|o| o.event == index).map(|o| o.time);
-        let mut note = format!("replica {replica}: {}", solution.report);
-        if error > 0.0 {
-            note = format!("{note}; Gaussian averages by quadrature, estimated error {error:.1e}");
-        }
-        for remark in problem.about.warning(problem).into_iter().chain(problem.about.invariance(&start)) {
-            note = format!("{note}; {remark}");
-        }
-        if let Some((i, j)) = equal_rows(&start) {
-            note += &format!("; rows {i} and {j} start equal, so only rounding can tell them apart");
-        }
-        let run = Replica {
-            rows: solution.states.iter().map(measure).collect(),
-            outcome,
-            events: (0..record.events.len()).map(first).collect(),
-            last: layout.unpack(&solution.last_state),
-            weights: None,
-            last_time: solution.last_time,
-        };
-        Ok((run, note))
-    }
-}
-
-/// Two trained rows with the same overlaps in every eigenspace: the equations never break their symmetry.
-fn equal_rows(start: &Overlaps) -> Option<(usize, usize)> {
-    let Shape { trained: k, frozen, .. } = start.shape();
-    let equal = |i: usize, j: usize| {
-        start.blocks.iter().all(|g| {
-            let same = g[(i, i)] == g[(j, j)] && g[(i, i)] == g[(i, j)];
-            same && (k..k + frozen).all(|n| g[(i, n)] == g[(j, n)])
-        })
-    };
-    (0..k).flat_map(|i| (0..i).map(move |j| (j, i))).find(|&(i, j)| equal(i, j))
-}
-
-fn outcome(solution: &Solution, record: &Record, replica: u32) -> Result<Outcome, EngineError> {
-    match &solution.report.stop {
-        Stop::ReachedEnd => Ok(Outcome::Completed),
-        Stop::Event { index, time } => {
-            Ok(Outcome::Stopped { by: record.events[*index].name.clone(), at: *time })
-        }
-        Stop::Diverged { time } => Ok(Outcome::Diverged { at: *time }),
-        Stop::Interrupted { .. } => Err(EngineError::Interrupted),
-        Stop::Stuck { .. } | Stop::StepLimit { .. } => {
-            Err(EngineError::Stuck { replica, reason: solution.report.to_string() })
-        }
-    }
-}
 
 /// Where the overlaps stand in the state vector: per eigenspace R_b (row by row) and the lower triangle of Q_b, then
 /// the scalars. T_b does not move and is kept aside.
 #[derive(Debug, Clone)]
-pub(crate) struct Layout {
-    shape: Shape,
-    start: Overlaps,
+pub(super) struct Layout {
+    pub(super) shape: Shape,
+    pub(super) start: Overlaps,
 }
 
 impl Layout {
@@ -225,11 +21,11 @@ impl Layout {
         k * f + k * (k + 1) / 2
     }
 
-    pub(crate) fn dimension(&self) -> usize {
+    pub(super) fn dimension(&self) -> usize {
         self.start.blocks.len() * self.per_block() + self.shape.scalars
     }
 
-    pub(crate) fn pack(&self, overlaps: &Overlaps) -> Vec<f64> {
+    pub(super) fn pack(&self, overlaps: &Overlaps) -> Vec<f64> {
         let mut state = vec![0.0; self.dimension()];
         for (g, part) in overlaps.blocks.iter().zip(state.chunks_exact_mut(self.per_block())) {
             self.pack_block(g, part);
@@ -267,7 +63,7 @@ impl Layout {
         }
     }
 
-    pub(crate) fn unpack(&self, state: &[f64]) -> Overlaps {
+    pub(super) fn unpack(&self, state: &[f64]) -> Overlaps {
         let mut overlaps = self.start.clone();
         for (g, part) in overlaps.blocks.iter_mut().zip(state.chunks_exact(self.per_block())) {
             self.unpack_block(part, g);
@@ -288,10 +84,10 @@ impl Layout {
 /// Gram of the frozen rows, takes out motion along the frozen rows; ν_i = (d/dt |w_i|²)/(2|w_i|²) keeps lengths.
 /// Derived in docs/derivations/power-law-spectra.md#eq-16 and docs/derivations/power-law-spectra.md#eq-17.
 /// One eigenspace, erf units: Saad & Solla (1995).
-pub(crate) struct OverlapFlow<'a> {
+pub(super) struct OverlapFlow<'a> {
     problem: &'a Problem,
     needed: Needed,
-    pub(crate) layout: Layout,
+    pub(super) layout: Layout,
     blocks: Vec<Mat>,
     covariance: Mat,
     averages: Averages,
@@ -299,11 +95,11 @@ pub(crate) struct OverlapFlow<'a> {
     motion: Vec<Mat>,
     /// T⁻¹ of the frozen rows along which motion is forbidden.
     barred: Option<Mat>,
-    pub(crate) worst_error: f64,
+    pub(super) worst_error: f64,
 }
 
 impl<'a> OverlapFlow<'a> {
-    pub(crate) fn new(problem: &'a Problem, start: &Overlaps, needed: Needed) -> Self {
+    pub(super) fn new(problem: &'a Problem, start: &Overlaps, needed: Needed) -> Self {
         let shape = start.shape();
         let count = problem.training.constraint.barred(&*problem.rule);
         let plain = start.moment(&problem.spectrum, 0);

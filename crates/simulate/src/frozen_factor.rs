@@ -1,4 +1,4 @@
-//! Many frozen rows, few trained ones: what the frozen part of a Gram factor costs when it does not move.
+//! The frozen part of a Gram factor, which never moves: cheap where there are many frozen rows and few trained ones.
 //!
 //! The factor of the frozen rows is lower triangular, and diagonal for orthogonal rows. Their fields are then a short
 //! product or a rescaling of the normals. Motion along the first n rows is motion in the coordinates that these rows
@@ -6,7 +6,7 @@
 
 /// Shape of the frozen factor (rows x shared), and the coordinates in which trained rows do not move.
 #[derive(Debug, Clone)]
-pub(crate) struct Still {
+pub(crate) struct FrozenFactor {
     shared: usize,
     /// Entries of row n that may differ from zero: the first `reach[n]`.
     reach: Vec<usize>,
@@ -16,7 +16,7 @@ pub(crate) struct Still {
     moves: Vec<bool>,
 }
 
-impl Still {
+impl FrozenFactor {
     /// Looks at the factor once.
     pub(crate) fn of(frozen: &[f64], shared: usize) -> Self {
         let rows = || frozen.chunks_exact(shared.max(1));
@@ -130,7 +130,7 @@ mod tests {
         let full: Vec<f64> = (0..49).map(|at| (0.3 * f64::from(at)).cos()).collect();
         for frozen in [diagonal, lower, full] {
             let mut fields = vec![0.0; 7];
-            Still::of(&frozen, 7).project(&frozen, 0.7, &z, &mut fields);
+            FrozenFactor::of(&frozen, 7).project(&frozen, 0.7, &z, &mut fields);
             for (got, exact) in fields.iter().zip(plain(&frozen, 7, &z)) {
                 // Another order of seven additions.
                 assert!((got - exact).abs() < 1e-14 * 50.0);
@@ -142,12 +142,12 @@ mod tests {
     fn barred_rows_keep_their_coordinates_and_dependent_rows_bar_nothing() {
         // Row 1 repeats row 0: its own coordinate carries nothing and stays free.
         let frozen = [1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.3, 0.0, 0.8];
-        let mut still = Still::of(&frozen, 3);
-        still.bar(&frozen, 3);
+        let mut factor = FrozenFactor::of(&frozen, 3);
+        factor.bar(&frozen, 3);
         let mut along = [0.0; 3];
-        still.shift(&mut along, 2.0, &[1.0, 1.0, 1.0]);
+        factor.shift(&mut along, 2.0, &[1.0, 1.0, 1.0]);
         assert_eq!(along, [0.0, 2.0, 0.0]);
-        let mut first = Still::of(&frozen, 3);
+        let mut first = FrozenFactor::of(&frozen, 3);
         first.bar(&frozen, 2);
         let mut along = [0.0; 3];
         first.shift(&mut along, 2.0, &[1.0, 1.0, 1.0]);

@@ -5,7 +5,7 @@
 //! numbers than their overlaps: K columns per direction in place of K M + K(K+1)/2, and a right-hand side costs
 //! K P per direction in place of K P².
 
-use crate::order_parameters::WORTH_THREADS;
+use super::WORTH_THREADS;
 use didact_math::dispatch;
 use didact_math::linalg::{Mat, low_rank_factor};
 use didact_math::ode::VectorField;
@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 /// Where rows stand: W = [state; frozen], one column per direction of an eigenspace.
 #[derive(Debug, Clone)]
-pub(crate) struct RowLayout {
+pub(super) struct RowLayout {
     shape: Shape,
     /// First column of every eigenspace, and their number at the end.
     starts: Vec<usize>,
@@ -26,7 +26,7 @@ pub(crate) struct RowLayout {
 
 impl RowLayout {
     /// Rows that have these overlaps, and the trained ones as a state; `None` when the overlaps are no Grams.
-    pub(crate) fn of(start: &Overlaps, problem: &Problem) -> Option<(Self, Vec<f64>)> {
+    pub(super) fn of(start: &Overlaps, problem: &Problem) -> Option<(Self, Vec<f64>)> {
         let shape = start.shape();
         let (k, f) = (shape.trained, shape.frozen);
         let mut factors = Vec::with_capacity(start.blocks.len());
@@ -55,12 +55,12 @@ impl RowLayout {
     }
 
     /// Numbers of the state.
-    pub(crate) fn dimension(&self) -> usize {
+    pub(super) fn dimension(&self) -> usize {
         self.shape.trained * self.eigenvalues.len() + self.shape.scalars
     }
 
     /// The overlaps of a state.
-    pub(crate) fn unpack(&self, state: &[f64]) -> Overlaps {
+    pub(super) fn unpack(&self, state: &[f64]) -> Overlaps {
         let (k, p, columns) = (self.shape.trained, self.shape.rows(), self.eigenvalues.len());
         let row = |i: usize| if i < k { &state[i * columns..][..columns] } else { self.frozen.row(i - k) };
         let block = |ends: &[usize]| {
@@ -73,7 +73,7 @@ impl RowLayout {
 }
 
 /// dW/dt = −A W diag(λ), da/dt = −(s_a/s) E[∂loss/∂a], per unit of the clock.
-pub(crate) struct RowFlow<'a> {
+pub(super) struct RowFlow<'a> {
     problem: &'a Problem,
     layout: RowLayout,
     /// λ W of the trained rows.
@@ -81,11 +81,11 @@ pub(crate) struct RowFlow<'a> {
     covariance: Mat,
     averages: Averages,
     threads: bool,
-    pub(crate) worst_error: f64,
+    pub(super) worst_error: f64,
 }
 
 impl<'a> RowFlow<'a> {
-    pub(crate) fn new(problem: &'a Problem, layout: RowLayout) -> Self {
+    pub(super) fn new(problem: &'a Problem, layout: RowLayout) -> Self {
         let (k, p, columns) = (layout.shape.trained, layout.shape.rows(), layout.eigenvalues.len());
         let mut covariance = Mat::zeros(p, p);
         for n in k..p {

@@ -1,4 +1,4 @@
-//! Replicas side by side are the replicas one by one, to the last bit.
+//! Replicas that step as a group give the same bits as replicas that step one by one.
 
 use didact_families::Family;
 use didact_families::committee::{Committee, Output};
@@ -6,9 +6,9 @@ use didact_math::linalg::Mat;
 use didact_model::constraint::{Constraint, Retraction};
 use didact_model::record::Crossing;
 use didact_model::start::Given;
-use didact_model::{Clock, Engine, Event, Outcome, Overlaps, Problem, Record, Spectrum, Training, Unwatched};
+use didact_model::{Clock, Engine, Event, NoMonitor, Outcome, Overlaps, Problem, Record, Spectrum, Training};
 use didact_simulate::Reduced;
-use didact_simulate::chain::{Chain, Seat};
+use didact_simulate::chain::{Chain, ReplicaAddress};
 use didact_simulate::reduced::ReducedChain;
 use std::sync::Arc;
 
@@ -28,17 +28,9 @@ fn with_teachers(overlap: f64, spec: &Committee, spectrum: Spectrum, training: T
 }
 
 fn chains(problem: &Problem, count: u32) -> Vec<ReducedChain> {
-    let spectrum = &problem.spectrum;
-    let setting = |replica| didact_model::start::Setting {
-        shape: problem.rule.shape(),
-        spectrum,
-        dimension: problem.dimension,
-        seed: 5,
-        replica,
-    };
     let make = |replica| {
-        let start = problem.start.draw(&setting(replica)).unwrap();
-        ReducedChain::new(problem, &start, Seat { seed: 5, replica, stage: 0 }).unwrap()
+        let start = problem.start.draw(&problem.setting(5, replica)).unwrap();
+        ReducedChain::new(problem, &start, ReplicaAddress { seed: 5, replica, stage: 0 }).unwrap()
     };
     (0..count).map(make).collect()
 }
@@ -64,19 +56,19 @@ fn settings() -> Vec<(&'static str, Problem)> {
 }
 
 #[test]
-fn every_lane_is_the_chain_alone_to_the_last_bit() {
+fn every_lane_gives_the_bits_of_a_single_chain() {
     for (name, problem) in settings() {
         for count in [3, 8] {
             let mut alone = chains(&problem, count);
-            let mut company =
-                ReducedChain::abreast(chains(&problem, count)).unwrap_or_else(|_| panic!("{name}: alone"));
+            let mut group =
+                ReducedChain::group(chains(&problem, count)).unwrap_or_else(|_| panic!("{name}: alone"));
             // Past the end of a chunk of random numbers.
             for _ in 0..700 {
-                company.step();
+                group.step();
                 alone.iter_mut().for_each(Chain::step);
             }
             for (index, alone) in alone.iter().enumerate() {
-                assert_eq!(company.member(index).overlaps(), alone.overlaps(), "{name}: replica {index}");
+                assert_eq!(group.member(index).overlaps(), alone.overlaps(), "{name}: replica {index}");
             }
         }
     }
@@ -87,11 +79,11 @@ fn chains_of_another_kind_go_alone() {
     let erf = Committee::soft(2, 2, "erf(z/sqrt2)");
     let online = || Training::online(1.0);
     let batched = problem(&erf, Spectrum::isotropic(), Training { batch: 2, ..online() });
-    assert!(ReducedChain::abreast(chains(&batched, 8)).is_err());
+    assert!(ReducedChain::group(chains(&batched, 8)).is_err());
     let fits = problem(&erf, Spectrum::isotropic(), online());
-    assert!(ReducedChain::abreast(chains(&fits, 2)).is_err());
+    assert!(ReducedChain::group(chains(&fits, 2)).is_err());
     let narrow = Problem { dimension: Some(4), ..fits };
-    assert!(ReducedChain::abreast(chains(&narrow, 8)).is_err());
+    assert!(ReducedChain::group(chains(&narrow, 8)).is_err());
 }
 
 /// All replicas of a record are what they are one by one: rows, events, outcomes.
@@ -114,15 +106,15 @@ fn replicas_end_each_in_its_own_time() {
         }];
         record.watch_every = Some(3.0);
         record.replicas = 11;
-        let together = Reduced.run(&problem, &record, &Unwatched).unwrap();
-        for (replica, seen) in together.replicas.iter().enumerate() {
+        let (together, ends) = Reduced.run_with_end_states(&problem, &record, &NoMonitor).unwrap();
+        for replica in 0..together.replicas() {
             let one = Record { first_replica: replica as u32, replicas: 1, ..record.clone() };
-            let alone = Reduced.run(&problem, &one, &Unwatched).unwrap().replicas.remove(0);
-            assert_eq!(seen.rows, alone.rows, "replica {replica}");
-            assert_eq!(seen.events, alone.events, "replica {replica}");
-            assert_eq!(seen.outcome, alone.outcome, "replica {replica}");
-            assert_eq!(seen.last_time, alone.last_time, "replica {replica}");
-            kinds[match seen.outcome {
+            let (alone, alone_ends) = Reduced.run_with_end_states(&problem, &one, &NoMonitor).unwrap();
+            assert_eq!(together.rows(replica), alone.rows(0), "replica {replica}");
+            assert_eq!(together.events[0].times[replica], alone.events[0].times[0], "replica {replica}");
+            assert_eq!(together.outcomes[replica], alone.outcomes[0], "replica {replica}");
+            assert_eq!(ends[replica].time, alone_ends[0].time, "replica {replica}");
+            kinds[match together.outcomes[replica] {
                 Outcome::Completed => 0,
                 Outcome::Stopped { .. } => 1,
                 Outcome::Diverged { .. } => 2,
