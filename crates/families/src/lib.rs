@@ -121,12 +121,13 @@ use std::sync::Arc;
 
 macro_rules! families {
     ($($variant:ident($module:ident::$spec:ident)),+ $(,)?) => {
-        /// The `[model]` of a description: any registered family, told apart by `family`.
+        /// The `[model]` of a description: any registered family, distinguished by `family`.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "family", rename_all = "kebab-case")]
+        // A variant without a comment of its own has that of its parameters in the schema and in the option reference.
+        #[allow(missing_docs)]
         pub enum Model {
-            $(#[doc = concat!("See [`", stringify!($module), "::", stringify!($spec), "`].")]
-              $variant($module::$spec),)+
+            $($variant($module::$spec),)+
         }
 
         impl Model {

@@ -17,7 +17,7 @@ pub enum Mode {
     Normalised,
     /// κ = 1: the problem statement of the source.
     Raw,
-    /// κ = k/(k + ξ²): as printed for its simulations, an evident slip for the square root.
+    /// κ = k/(k + ξ²): as printed for its simulations, where the square root of this is meant.
     Printed,
 }
 
@@ -184,7 +184,7 @@ pub fn hermite_coefficient(activation: &dyn Activation, order: usize, deviation:
 pub fn information_exponent(activation: &dyn Activation, deviation: f64) -> Option<usize> {
     let variance = deviation * deviation;
     let size = Kernel::new(activation, deviation).value(1.0);
-    // Rounding of a coefficient is 1e-15 of the norm of σ; a true one this small cannot be told from 0.
+    // Rounding of a coefficient is 1e-15 of the norm of σ; a true one this small cannot be distinguished from 0.
     (1..=60).find(|&p| activation.hermite(p, variance).powi(2) > 1e-24 * size)
 }
 

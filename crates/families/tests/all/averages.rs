@@ -94,7 +94,7 @@ struct Check {
 }
 
 /// Deviation of the wider of two Gaussians.
-const WIDE: f64 = 2.0;
+const SPREAD: f64 = 2.0;
 
 /// Fills z from the equal mixture of N(0, 1) and N(0, 2²) and returns the weight, at most 2, that makes averages those of N(0, 1).
 ///
@@ -103,10 +103,10 @@ const WIDE: f64 = 2.0;
 fn weighted_normals(wide: bool, z: &mut [f64], stream: &mut Stream) -> f64 {
     stream.fill_normal(z);
     if wide {
-        z.iter_mut().for_each(|z| *z *= WIDE);
+        z.iter_mut().for_each(|z| *z *= SPREAD);
     }
     let square: f64 = z.iter().map(|z| z * z).sum();
-    let ratio = WIDE.powi(-(z.len() as i32)) * (0.5 * square * (1.0 - WIDE.powi(-2))).exp();
+    let ratio = SPREAD.powi(-(z.len() as i32)) * (0.5 * square * (1.0 - SPREAD.powi(-2))).exp();
     2.0 / (1.0 + ratio)
 }
 

@@ -3,7 +3,7 @@
 mod batch_part;
 mod block;
 
-use crate::chain::{Chain, ReplicaOrder, ReplicaAddress, run_replicas};
+use crate::chain::{Chain, ReplicaAddress, ReplicaOrder, run_replicas};
 use crate::kernels::{self, INPUTS_PER_PASS};
 use crate::noise::StepNoise;
 use batch_part::BatchPart;

@@ -14,7 +14,7 @@
 mod eigenspace;
 mod group;
 
-use crate::chain::{Chain, Group, ReplicaOrder, ReplicaAddress, run_replicas};
+use crate::chain::{Chain, Group, ReplicaAddress, ReplicaOrder, run_replicas};
 use crate::kernels;
 use crate::noise::StepNoise;
 use didact_math::linalg::{Mat, dot};

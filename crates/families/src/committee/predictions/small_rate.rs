@@ -29,7 +29,7 @@ pub struct PowerLaw {
     pub levels: usize,
     /// β.
     pub beta: f64,
-    /// λ_+ = L/H_{L,1+β}.
+    /// λ₊ (`lambda_plus`), the largest eigenvalue L/H_{L,1+β}.
     pub largest: f64,
     /// η.
     pub learning_rate: f64,

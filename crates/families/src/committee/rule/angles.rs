@@ -115,7 +115,7 @@ fn weighted<const NEAR: bool>(c: &[f64], residual: &[f64], fields: &Fields) -> L
     let mut total = [0.0; LANES];
     for (k, row) in c.chunks_exact(p).enumerate() {
         let (alpha, beta, own, weight) = (alpha[k], beta[k], root[k], residual[k]);
-        // A sum per row: chains of additions that do not wait for each other.
+        // One sum per row: the sums are independent, so that their additions overlap in time.
         let (mut sum, mut angle) = ([0.0; LANES], [0.0; LANES]);
         for l in 0..=k {
             for lane in 0..LANES {

@@ -27,7 +27,7 @@ pub(super) fn fill(rule: &CommitteeRule, batch: &Batch, rows: &mut [f64], scalar
         let one = Batch { size: 1, ..*batch };
         return block(rule, &one, 0..1, &mut [0.0; 4 * CHUNK], rows, scalars);
     }
-    // What is not used of a buffer must be zeroed all the same, which a few samples would feel.
+    // A buffer is zeroed as a whole, also what is not used of it; for a few samples a large buffer would cost more than the work.
     let activations = units * batch.size;
     if activations <= FEW {
         block(rule, batch, 0..batch.size, &mut [0.0; 4 * FEW], rows, scalars);

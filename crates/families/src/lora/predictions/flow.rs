@@ -31,7 +31,7 @@ pub enum Destination {
     Teacher,
     /// Minus the teacher, for an even student: test error 0 as well.
     Mirror,
-    /// W = 0: the student is silent. |m| = 1 there too, so |m| → 1 alone is no success.
+    /// W = 0: the output of the student is constant. |m| = 1 there too, so |m| → 1 alone is no success.
     Silence,
     /// Another stationary point.
     Spurious,

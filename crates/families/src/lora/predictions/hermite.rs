@@ -1,4 +1,4 @@
-//! Hermite units: the variance polynomial D_k, the means, and the alignments at which escape takes for ever.
+//! Hermite units: the variance polynomial D_k, the means, and the alignments at which escape takes infinitely long.
 //!
 //! p_k(r) = E[He_k(√r z)²]/k! has the generating function Σ_k p_k t^k = [(1 − t)(1 + (1 − 2r)t)]^{−1/2} (Mehler's
 //! kernel, averaged). So D_k(r) = p_k′(r)/k follows from sums whose terms have one sign and from a stable recurrence:
@@ -101,7 +101,7 @@ pub fn drift(k: usize, mu: f64) -> (f64, f64) {
     (mu.powi(k as i32 - 1) + mu * b, b)
 }
 
-/// All zeros of A in (0, 1) for matched He_k: there λ_+ vanishes and escape takes for ever
+/// All zeros of A in (0, 1) for matched He_k: there λ₊ (`lambda_plus`) vanishes and escape takes infinitely long
 /// (docs/derivations/lora.md#s5-1).
 ///
 /// A/μ = μ^{k−2} − D_k(μ²) also vanishes at μ = 1, from above, since its slope there is 1 − 2k; the scan ends before.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Samples that are worked on together: their buffers stay in the first-level cache.
 pub(in crate::lora) const SAMPLES_PER_BLOCK: usize = 512;
 
-/// Partial sums of a product, so that additions do not wait for each other.
+/// Independent partial sums of a scalar product: an addition then need not wait for the result of the one before.
 const LANES: usize = 8;
 
 /// An activation, or its square.

@@ -59,7 +59,8 @@ dispatch! {
 
 dispatch! {
     /// φ and ∂φ/∂h of a student of one unit of weight a, in the places of σ′ and σ″: [`residuals`], the derivatives of the loss,
-    /// [`kicks`] and [`own`] in one loop. Where batches are small, loops that follow each other wait for each other.
+    /// [`kicks`] and [`own`] in one loop. For small batches one loop is faster
+    /// than several, each of which would wait for the results of the one before.
     pub(super) fn single(
         loss: Loss,
         a: f64,

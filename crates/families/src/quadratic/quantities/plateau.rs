@@ -152,7 +152,7 @@ pub(super) const LEARNING_RATES: Quantity = Quantity {
 
 pub(super) const NOISE_SEEDED: Quantity = Quantity {
     name: "noise-seeded-escape",
-    summary: "escape from rho(0) = 0 at finite N: feed V, seed kappa in N<rho_kl^2> = (N rho(0)^2 + kappa) exp(2 Gamma alpha) - kappa",
+    summary: "escape from rho(0) = 0 at finite N: noise variance V (`feed`) and noise floor kappa in N<rho_kl^2> = (N rho(0)^2 + kappa) exp(2 Gamma alpha) - kappa",
     inputs: &[
         STUDENTS,
         TEACHERS,
