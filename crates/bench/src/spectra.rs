@@ -3,7 +3,7 @@
 
 use crate::harness::{best_of, best_of_3};
 use didact_families::Family;
-use didact_families::committee::spectra::symmetric::{SymmetricFlow, SymmetricState};
+use didact_families::committee::predictions::symmetric::{SymmetricFlow, SymmetricState};
 use didact_families::committee::{Committee, Output};
 use didact_math::linalg::Mat;
 use didact_math::ode::{Method, Options, Saving};

@@ -118,7 +118,7 @@ impl Start for Given {
     }
 }
 
-/// Where an earlier stage ended. Kept as it is: rounding may have left it a hair outside the cone of Gram matrices.
+/// Where an earlier stage ended. Kept as it is: rounding may have left it slightly outside the cone of Gram matrices.
 #[derive(Debug, Clone)]
 pub struct Continued {
     /// The overlaps there.

@@ -129,7 +129,7 @@ impl LocalRule for QuadraticRule {
 impl BatchRule for QuadraticRule {
     fn kick_batch(&self, batch: &Batch, rows: &mut [f64], _scalars: &mut [f64]) {
         let size = batch.size;
-        // The errors of all samples stand in the last row until it is their turn to be multiplied.
+        // The last row holds the errors of all samples until the other rows are written; then it is multiplied itself.
         let (earlier, last) = rows.split_at_mut((self.students - 1) * size);
         last.copy_from_slice(batch.noise);
         for (row, fields) in batch.fields.chunks_exact(size).enumerate() {
