@@ -8,7 +8,7 @@ use crate::rule::Shape;
 use crate::spectrum::{Spectrum, SpectrumError};
 use didact_math::linalg::{Mat, NotPositive, cholesky_psd};
 use didact_math::random::BartlettFactor;
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -193,7 +193,7 @@ impl RandomRows {
             return Err(StartError::Scalars { given: self.scalars.len(), expected: shape.scalars });
         }
         let address =
-            Address { seed: setting.seed, replica: setting.replica, step: beginning, lane: START_LANE };
+            RngAddress { seed: setting.seed, replica: setting.replica, step: beginning, lane: START_LANE };
         let mut stream = Stream::at(address);
         let unit = (dimension as f64).sqrt().recip();
         let sizes = spectrum.multiplicities(dimension)?;

@@ -4,7 +4,7 @@ mod lanes;
 
 use didact_math::activation::Activation;
 use didact_math::linalg::Mat;
-use didact_math::memory::with_room;
+use didact_math::memory::with_scratch;
 use didact_math::simd::add_scaled;
 use didact_model::link::Link;
 use didact_model::loss::Loss;
@@ -112,7 +112,7 @@ impl MultiIndexRule {
         let (n, a, bias) = (batch.size, self.weights[0], self.biases[0]);
         let (slope, curvature) = (&mut out.kicks[..n], &mut out.curvature[..n]);
         let labels = &batch.labels[..n];
-        with_room(2 * n, |room| {
+        with_scratch(2 * n, |room| {
             let (value, other) = room.split_at_mut(n);
             let mut fields = &batch.fields[..n];
             if bias != 0.0 {
@@ -132,7 +132,7 @@ impl MultiIndexRule {
     fn several(&self, batch: &Batch, out: Expansion) {
         let Expansion { losses, kicks, columns, curvature } = out;
         let n = batch.size;
-        with_room(self.room(n), |room| {
+        with_scratch(self.room(n), |room| {
             let mut units = self.batch_units(batch, room);
             if !losses.is_empty() {
                 self.loss.values(units.residuals, units.labels, losses);
@@ -238,7 +238,7 @@ impl LocalRule for MultiIndexRule {
 impl BatchRule for MultiIndexRule {
     fn kick_batch(&self, batch: &Batch, rows: &mut [f64], _scalars: &mut [f64]) {
         let n = batch.size;
-        with_room(self.room(n), |room| {
+        with_scratch(self.room(n), |room| {
             let BatchUnits { residuals, labels, slopes, first, second, .. } = self.batch_units(batch, room);
             self.loss.slopes(residuals, labels, first, second);
             for ((out, slope), a) in rows.chunks_exact_mut(n).zip(slopes.chunks_exact(n)).zip(&self.weights) {
@@ -248,7 +248,7 @@ impl BatchRule for MultiIndexRule {
     }
 
     fn loss_batch(&self, batch: &Batch, out: &mut [f64]) {
-        with_room(self.room(batch.size), |room| {
+        with_scratch(self.room(batch.size), |room| {
             let BatchUnits { residuals, labels, .. } = self.batch_units(batch, room);
             self.loss.values(residuals, labels, out);
         });

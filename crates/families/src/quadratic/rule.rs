@@ -182,12 +182,12 @@ impl CurvatureRule for QuadraticRule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use didact_math::random::{Address, Stream};
+    use didact_math::random::{RngAddress, Stream};
     use didact_model::averages::curvature_by_quadrature;
 
     #[test]
     fn curvature_averages_are_those_of_quadrature() {
-        let mut stream = Stream::at(Address { seed: 3, replica: 0, step: 0, lane: 0 });
+        let mut stream = Stream::at(RngAddress { seed: 3, replica: 0, step: 0, lane: 0 });
         // The last span is smaller than the number of rows: dependent rows are no special case.
         for (p, teachers, span) in [(2, 1, 3), (1, 2, 3), (2, 2, 3)] {
             let rule = QuadraticRule::new(p, teachers);

@@ -6,7 +6,7 @@ mod averages;
 mod rules;
 
 use didact_families::Model;
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 
 /// The examples of all families, each with random numbers of its own: they depend on the name of the family and on the place of the
 /// example in it, so that a new family leaves the numbers of the others as they are.
@@ -16,7 +16,7 @@ fn examples(seed: u64) -> impl Iterator<Item = (Model, Stream)> {
         let name = model.family();
         family = if family.0 == name { (name, family.1 + 1) } else { (name, 0) };
         let replica = hash(name).wrapping_add(family.1);
-        (model, Stream::at(Address { seed, replica, step: 0, lane: 0 }))
+        (model, Stream::at(RngAddress { seed, replica, step: 0, lane: 0 }))
     })
 }
 

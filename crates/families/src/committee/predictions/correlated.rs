@@ -6,7 +6,7 @@
 
 use super::regression::Regression;
 use didact_math::linalg::{Mat, dot, symmetric_eigen};
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_model::spectrum::Spectrum;
 
 /// The trained block in its own eigenbasis: linear regression in N_l dimensions with label noise from the rest.
@@ -86,7 +86,7 @@ pub fn in_basis(spectrum: &Spectrum, multiplicities: &[u64], basis: &Mat) -> Mat
 /// A Haar-random orthogonal matrix: Gaussian rows made orthonormal one after the other.
 pub fn random_basis(size: usize, seed: u64) -> Mat {
     let mut rows = Mat::zeros(size, size);
-    Stream::at(Address { seed, replica: 0, step: 0, lane: 0 }).fill_normal(rows.as_mut_slice());
+    Stream::at(RngAddress { seed, replica: 0, step: 0, lane: 0 }).fill_normal(rows.as_mut_slice());
     for i in 0..size {
         let mut row = rows.row(i).to_vec();
         // Twice is enough: the second pass removes what rounding left (Kahan, Parlett).

@@ -4,7 +4,7 @@
 //! (docs/derivations/power-law-spectra.md#eq-19): the sums of the rows are all that matters. So this is online linear
 //! regression on Gaussian inputs.
 
-use didact_math::linalg::{RankOne, largest_of_rank_one};
+use didact_math::linalg::{RankOneEigen, largest_rank_one_eigenvalue};
 use didact_math::roots::{brent, minimum};
 use didact_model::spectrum::Spectrum;
 
@@ -103,7 +103,7 @@ impl Regression {
         }
         let v: Vec<f64> = groups.iter().map(|g| g.1.sqrt()).collect();
         let start: Vec<f64> = groups.iter().zip(&v).map(|(g, v)| g.2 / v).collect();
-        let system = RankOne::new(groups.iter().map(|g| g.0).collect(), weight, v.clone());
+        let system = RankOneEigen::new(groups.iter().map(|g| g.0).collect(), weight, v.clone());
         let (reading, start) = (system.project(&v), system.project(&start));
         let noise = weight * (self.label_noise + self.untrained);
         Curve {
@@ -225,7 +225,7 @@ pub fn optimal_rate(spectrum: &Spectrum) -> (f64, f64) {
         order.iter().map(|&a| spectrum.eigenvalues()[a] * spectrum.weights()[a].sqrt()).collect();
     let largest = |rate: f64| {
         let poles: Vec<f64> = order.iter().map(|&a| -2.0 * rate * spectrum.eigenvalues()[a]).collect();
-        largest_of_rank_one(&poles, rate * rate, &v)
+        largest_rank_one_eigenvalue(&poles, rate * rate, &v)
     };
     let end = critical_rate(spectrum);
     let best = minimum(largest, 1e-9 * end, end, 1e-12);

@@ -296,7 +296,7 @@ mod tests {
     use didact_math::activation::parse;
     use didact_math::linalg::Mat;
     use didact_math::random::statistics::Moments as Sample;
-    use didact_math::random::{Address, Stream};
+    use didact_math::random::{RngAddress, Stream};
 
     const B: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, -1.0, -1.0];
     const S: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 1.0, -1.0, -1.0, 1.0];
@@ -352,7 +352,7 @@ mod tests {
             let m = 0.3;
             let exact =
                 gradient_noise(&it.network, &it.loading, &it.student_loading, m, noise_level).unwrap();
-            let mut stream = Stream::at(Address { seed: 4, replica: 0, step: 0, lane: 0 });
+            let mut stream = Stream::at(RngAddress { seed: 4, replica: 0, step: 0, lane: 0 });
             let (mut whole, mut along) = (Sample::default(), Sample::default());
             for _ in 0..200_000 {
                 let y: Vec<f64> = (0..8).map(|_| stream.normal()).collect();

@@ -113,7 +113,7 @@ mod tests {
     use super::super::state::tests::random_state;
     use super::*;
     use didact_math::linalg::dot;
-    use didact_math::random::{Address, Stream, orthonormal_rows};
+    use didact_math::random::{RngAddress, Stream, orthonormal_rows};
     use proptest::prelude::*;
 
     proptest! {
@@ -148,7 +148,7 @@ mod tests {
         let distance = |s: &Mat| 4.0 + state.q.trace() - 2.0 * root * dot(s.as_slice(), state.rho.as_slice());
         let best = polar_factor(&state.rho).factor;
         assert!((distance(&best) - closest).abs() < 1e-12);
-        let mut stream = Stream::at(Address { seed: 2, replica: 0, step: 0, lane: 0 });
+        let mut stream = Stream::at(RngAddress { seed: 2, replica: 0, step: 0, lane: 0 });
         for _ in 0..10_000 {
             let rows = orthonormal_rows(&mut stream, 2, 4);
             let s = Mat::from_fn(4, 2, |i, j| rows[j * 4 + i]);
@@ -173,7 +173,7 @@ mod tests {
     fn the_drift_of_the_polar_factor_is_that_of_noisy_overlaps() {
         let rho = random_state(4, 2, 1.0, 6).rho;
         let (polar, sigma) = (polar_factor(&rho).factor, 1e-3);
-        let mut stream = Stream::at(Address { seed: 7, replica: 0, step: 0, lane: 0 });
+        let mut stream = Stream::at(RngAddress { seed: 7, replica: 0, step: 0, lane: 0 });
         let mut moments = didact_math::random::statistics::Moments::default();
         for _ in 0..4000 {
             let noisy = Mat::from_fn(4, 2, |i, j| rho[(i, j)] + sigma * stream.normal());

@@ -5,7 +5,7 @@ use super::singular::{HalfLoss, SingularFlow};
 use didact_math::linalg::Mat;
 use didact_math::ode::OdeError;
 use didact_math::random::statistics::Moments;
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_math::roots::minimum;
 
 /// Starts Q(0) = 1 with overlaps ρ_kl ~ N(0, ε²), addressed by seed and number.
@@ -31,7 +31,7 @@ pub(in crate::quadratic) struct HalfLossTimes {
 impl Starts {
     /// ρ(0) of one start.
     pub(in crate::quadratic) fn draw(&self, number: u32) -> Mat {
-        let mut stream = Stream::at(Address { seed: self.seed, replica: number, step: 0, lane: 0 });
+        let mut stream = Stream::at(RngAddress { seed: self.seed, replica: number, step: 0, lane: 0 });
         Mat::from_fn(self.students, self.teachers, |_, _| self.deviation * stream.normal())
     }
 

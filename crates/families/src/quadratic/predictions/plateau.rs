@@ -134,7 +134,7 @@ fn trigamma(x: f64) -> f64 {
 mod tests {
     use super::*;
     use didact_math::random::statistics::Moments;
-    use didact_math::random::{Address, Stream};
+    use didact_math::random::{RngAddress, Stream};
 
     #[test]
     fn digamma_and_trigamma_have_their_known_values() {
@@ -151,7 +151,7 @@ mod tests {
     fn escape_statistics_are_those_of_random_starts() {
         let (widths, eps, drop) = (Widths::new(3, 2), 1e-3, 0.01);
         let (mean, spread) = widths.escape_statistics(eps, drop);
-        let mut stream = Stream::at(Address { seed: 4, replica: 0, step: 0, lane: 0 });
+        let mut stream = Stream::at(RngAddress { seed: 4, replica: 0, step: 0, lane: 0 });
         let mut moments = Moments::default();
         for _ in 0..100_000 {
             let n2: f64 = (0..6).map(|_| (eps * stream.normal()).powi(2)).sum();

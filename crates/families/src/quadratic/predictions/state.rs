@@ -139,12 +139,12 @@ fn in_teacher_frame(rho: &Mat, lower: &Mat) -> Mat {
 #[cfg(test)]
 pub(in crate::quadratic) mod tests {
     use super::*;
-    use didact_math::random::{Address, Stream};
+    use didact_math::random::{RngAddress, Stream};
     use proptest::prelude::*;
 
     /// A random state: rows of p students in p + p* + 1 dimensions, teachers on the first axes.
     pub(crate) fn random_state(p: usize, teachers: usize, size: f64, seed: u64) -> State {
-        let mut stream = Stream::at(Address { seed, replica: 0, step: 0, lane: 0 });
+        let mut stream = Stream::at(RngAddress { seed, replica: 0, step: 0, lane: 0 });
         let w = Mat::from_fn(p, p + teachers + 1, |_, _| size * stream.normal());
         State { rho: w.block(0..p, 0..teachers), q: w.gram() }
     }
