@@ -16,6 +16,7 @@
 //! ```
 
 pub mod build;
+mod checks;
 pub mod claims;
 pub mod description;
 pub mod draw;
@@ -27,6 +28,7 @@ pub mod overrides;
 pub mod plan;
 pub mod points;
 pub mod quantities;
+mod reader;
 pub mod reference;
 pub mod report;
 pub mod results;
@@ -35,8 +37,10 @@ pub mod schedule;
 pub mod source;
 pub mod spectra;
 pub mod store;
+pub mod summary;
 
 pub use description::Description;
 pub use execute::{Failure, Finished};
 pub use plan::{Experiment, Size};
 pub use source::{Diagnostic, Source};
+pub use summary::Summary;

@@ -18,6 +18,7 @@ pub struct Link {
 impl Link {
     /// Reads a link of k latent directions.
     pub fn parse(text: &str, directions: usize) -> Result<Self, ExpressionError> {
+        Expression::check_length(text)?;
         let mut names: Vec<String> = (1..=directions).map(|j| format!("z{j}")).collect();
         names.push("e".into());
         let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -157,6 +157,7 @@ pub struct RecordSpec {
     pub clock: Clock,
     /// Independent runs.
     #[serde(default = "one")]
+    #[schemars(range(max = 1_000_000))]
     pub replicas: u32,
     /// Seed of all random numbers.
     #[serde(default)]
@@ -273,6 +274,7 @@ pub struct Spaced {
     /// Last value.
     pub to: f64,
     /// How many.
+    #[schemars(range(max = 1_000_000))]
     pub points: usize,
     /// `linear` or `log`.
     #[serde(default)]

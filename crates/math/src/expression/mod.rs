@@ -26,6 +26,7 @@ mod tree;
 pub use breaks::Break;
 pub use error::{ExpressionError, Problem};
 pub use jet::Jet;
+pub use parser::LONGEST;
 
 pub(crate) use error::nearest;
 pub(crate) use function::sigmoid;
@@ -35,6 +36,11 @@ use tree::Node;
 
 /// Values that one evaluation may hold at a time; formulas that need more are refused when parsed.
 const STACK: usize = 32;
+
+/// What formulas are made of: operators, functions and constants, each with one line.
+pub fn catalogue() -> Vec<(String, String)> {
+    parser::catalogue()
+}
 
 /// A parsed formula of named variables.
 #[derive(Clone, Debug)]
@@ -63,6 +69,11 @@ impl Expression {
         let names: Vec<String> = variables.iter().map(|name| parser::without_spaces(name)).collect();
         let (tree, names) = parser::parse(text, parser::Names::Declared(names))?;
         Self::compile(text, names, tree)
+    }
+
+    /// Refuses a text that is too long to be a formula, before anything is made of it.
+    pub fn check_length(text: &str) -> Result<(), ExpressionError> {
+        parser::check_length(text)
     }
 
     /// Parses a formula and collects its variables in the order in which they first appear.

@@ -93,12 +93,14 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             MU,
             OUTPUT,
         ],
+        outputs: &["rate", "tau", "distance"],
         compute: escape_rate_quantity,
     },
     Quantity {
         name: "final-loss",
         summary: "population loss after training of h2 units with v = 1 and equal mu, against rank",
         inputs: &[HIDDEN, RANK, Input { kind: Kind::Number, about: "strength of pre-training", ..MU }],
+        outputs: &["loss", "initial"],
         compute: final_loss_quantity,
     },
     Quantity {
@@ -112,6 +114,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             matrix("M", Kind::Rows, "overlaps of teachers and adapters, K x R"),
             matrix("Q", Kind::Matrix, "overlaps of the adapters, R x R"),
         ],
+        outputs: &["loss", "gradient", "noise"],
         compute: averages_quantity,
     },
 ];
