@@ -15,7 +15,7 @@ use didact_theory::OrderParameterOde;
 const B: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, -1.0, -1.0];
 const S: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 1.0, -1.0, -1.0, 1.0];
 
-/// The reference instance of the spec: k = 8, ξ = √8.
+/// The reference instance, k = 8, ξ = √8: docs/derivations/low-rank-perturbation.md#ref8.
 fn reference(activation: &str, overlap: f64) -> LowRank {
     let loading = |signs: [f64; 8]| Loading::Given(signs.iter().map(|b| b / 8f64.sqrt()).collect());
     LowRank {
@@ -103,7 +103,7 @@ fn with_a_frozen_loading_the_chain_ends_at_the_stationary_overlap() {
 
 #[test]
 fn the_linear_single_index_loses_stability_at_unit_rate() {
-    // dm/dα = 2γ(1 − m²) − 4γ² m(1 − m) (spec, test 9).
+    // dm/dα = 2γ(1 − m²) − 4γ² m(1 − m): docs/derivations/low-rank-perturbation.md#eq-41.
     for gamma in [0.3, 0.9, 1.3] {
         for m in [0.2, 0.9, 0.999] {
             let spec = LowRank {

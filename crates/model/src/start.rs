@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn sampled_rows_have_the_variances_of_independent_gaussians() {
-        // Var T_nm^(1) = (1 + δ_nm) ν_2/d (spec power-law-spectra, 2.2), and the same for Q with σ⁴.
+        // Var T_nm^(1) = (1 + δ_nm) ν_2/d (docs/derivations/power-law-spectra.md#eq-4), and the same for Q with σ⁴.
         let spectrum = Spectrum::new(vec![2.0, 0.5], vec![0.25, 0.75]).unwrap();
         let law = start(RowLaw::Gaussian { deviation: 0.5 }, FrozenRows::Sampled);
         let (mut diagonal, mut off, mut student) =

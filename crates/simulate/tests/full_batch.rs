@@ -265,7 +265,8 @@ fn every_constraint_is_kept() {
 
 #[test]
 fn far_above_threshold_the_direction_is_found_and_far_below_it_is_not() {
-    // d = 100: random overlaps are 0.1; δ*(t) grows from 1.7 to about 7 for GeLU and pseudo-Huber(1).
+    // d = 100: random overlaps are 0.1; δ*(t) grows from 1.7 to about 7 for GeLU and pseudo-Huber(1)
+    // (docs/derivations/gd-phase-transitions.md#s6).
     let last = |ratio: f64| {
         let problem = phase_retrieval(100, ratio, 1.0);
         let observables = observable::parse("abs(alignment[0,0])", &problem).unwrap();

@@ -1,5 +1,5 @@
 //! LoRA: the exact law of the overlaps is that of d-dimensional SGD, at dimensions where every 1/d effect is large, and its
-//! one-step mean is the population gradient (spec lora-single-index, section 9).
+//! one-step mean is the population gradient (docs/derivations/lora.md#s9).
 
 use didact_families::Family;
 use didact_families::lora::flow::Flow;

@@ -125,7 +125,8 @@ fn one_step_has_its_exact_mean_and_covariance() {
 
 #[test]
 fn noise_seeds_the_escape_that_the_equations_never_make() {
-    // X4: p = p* = 2, eta = 0.1, N = 2000: N |rho|² = 0.897, 4.05 at alpha = 2, 5 from rho(0) = 0.
+    // docs/derivations/quadratic-networks.md#noise-seeded: p = p* = 2, eta = 0.1, N = 2000: N |rho|² = 0.897, 4.05 at
+    // alpha = 2, 5 from rho(0) = 0.
     let all = Model::quantities();
     let ask = |name: &str, inputs: serde_json::Value, entry: &str| {
         let (_, q) = all.iter().find(|(f, q)| *f == "quadratic-networks" && q.name == name).unwrap();
@@ -161,7 +162,8 @@ fn a_random_start_is_the_haar_block_and_the_equations_are_the_limit() {
 
 #[test]
 fn blow_ups_are_outcomes_with_their_known_frequency() {
-    // Spec, section 12: (p, p*, N, eta, alpha) = (1, 2, 6, 0.05, 8) diverges in 6.3% of runs from random starts.
+    // docs/derivations/quadratic-networks.md#s12-runaway: (p, p*, N, eta, alpha) = (1, 2, 6, 0.05, 8) diverges in 6.3%
+    // of runs from random starts.
     let mut here = problem(&State::orthonormal(Mat::zeros(1, 2)), 6, 0.05);
     let frozen = FrozenRows::Gram(Mat::identity(2));
     here.start =

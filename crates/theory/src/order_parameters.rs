@@ -286,6 +286,7 @@ impl Layout {
 ///
 /// The constraints are row operations: γ is weight decay; M T⁻¹, with M = Σ_b λ_b (A G_b)[·, frozen] and T the plain
 /// Gram of the frozen rows, takes out motion along the frozen rows; ν_i = (d/dt |w_i|²)/(2|w_i|²) keeps lengths.
+/// Derived in docs/derivations/power-law-spectra.md#eq-16 and docs/derivations/power-law-spectra.md#eq-17.
 /// One eigenspace, erf units: Saad & Solla (1995).
 pub(crate) struct OverlapFlow<'a> {
     problem: &'a Problem,

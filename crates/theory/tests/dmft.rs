@@ -37,7 +37,7 @@ fn points(equations: &Equations, samples: usize, steps: usize, scramble: u32) ->
     Points::sobol(&sampling, scramble, shape.frozen, shape.trained, steps + 1)
 }
 
-/// The multi-neuron example of the specification: m = 3, k = 2, easy (1,1), hard (1,-1).
+/// The example with three units of docs/derivations/gd-phase-transitions.md#s4-5: k = 2, easy (1,1), hard (1,-1).
 fn three_units() -> MultiIndex {
     MultiIndex {
         students: 3,
@@ -160,7 +160,7 @@ fn kernels_are_covariances_and_responses_start_at_one() {
 
 #[test]
 fn the_mean_response_at_the_start_obeys_steins_lemma() {
-    // E[φ(0) W(0)] = R_ℓ(0,0) C_θ(0,0).
+    // E[φ(0) W(0)] = R_ℓ(0,0) C_θ(0,0) (docs/derivations/gd-phase-transitions.md#s4-stein).
     let equations = equations(&MultiIndex::single("gelu", "z^2", HUBER), 0.4, 4.0).hard_only();
     let mut points = points(&equations, 65_536, 0, 0);
     let process = run(&equations, &mut points, 0);
@@ -181,7 +181,8 @@ fn hard_directions_are_not_learned_and_easy_ones_are() {
     let mut points = points(&equations, 8192, 6, 0);
     let kernels = run(&equations, &mut points, 6).kernels;
     let star = &kernels.weights_frozen[6];
-    // C_θ(6,*) of the specification, rows (0.783, 0.784), (−0.370, −0.370), (0.494, 0.494), to its third digit.
+    // C_θ(6,*) of docs/derivations/gd-phase-transitions.md#s4-5, rows (0.783, 0.784), (−0.370, −0.370), (0.494, 0.494),
+    // to its third digit.
     for (row, expected) in [0.7835, -0.370, 0.494].into_iter().enumerate() {
         assert!((star[(row, 0)] - star[(row, 1)]).abs() < 1e-14, "the hard direction is (1,−1)");
         assert!((star[(row, 0)] - expected).abs() < 4e-3, "{} {expected}", star[(row, 0)]);

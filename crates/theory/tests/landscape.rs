@@ -42,7 +42,7 @@ fn thresholds_before_the_first_step_are_those_of_the_reference() {
 
 #[test]
 fn the_weights_are_bounded_by_the_slope_of_the_loss_and_the_curvature_of_the_unit() {
-    // −a L max σ″: GeLU has max σ″ = 2 φ(0), z² has 2.
+    // −a L max σ″: GeLU has max σ″ = 2 φ(0), z² has 2 (docs/derivations/gd-phase-transitions.md#s5-infimum).
     let cases = [
         ("gelu", HUBER, -0.7978845608028654),
         ("quadratic", HUBER, -2.0),
@@ -174,7 +174,8 @@ fn permuting_neurons_permutes_their_spectra() {
     };
     let (straight, turned) = (network([0, 1, 2]), network([2, 0, 1]));
     for (place, row) in [2, 0, 1].into_iter().enumerate() {
-        // Other columns of the same points: equal up to sampling, 2e-3 on psi (section 5 of the reference: psi = −0.016 for a = −1).
+        // Other columns of the same points: equal up to sampling, 2e-3 on psi (psi = −0.016 for a = −1,
+        // docs/derivations/gd-phase-transitions.md#e1).
         assert!((straight[row].psi - turned[place].psi).abs() < 1e-2);
     }
     // Only the block with a < 0 has a direction of descent, and only with its sign.

@@ -1,4 +1,5 @@
-//! Linear units, where everything is known exactly (power-law-spectra, sections 4.3 and 4.4).
+//! Linear units, where everything is known exactly (docs/derivations/power-law-spectra.md#s4-3,
+//! docs/derivations/power-law-spectra.md#s4-4).
 
 mod common;
 

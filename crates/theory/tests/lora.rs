@@ -1,4 +1,5 @@
-//! The order-parameter equations of LoRA: what section 17 of the spec asks of the flow.
+//! The order-parameter equations of LoRA against gradient flow (docs/derivations/lora.md#s4, with two layers
+//! docs/derivations/lora.md#s11).
 
 use didact_families::Family;
 use didact_families::lora::flow::Flow;

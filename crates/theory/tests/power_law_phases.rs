@@ -1,4 +1,5 @@
-//! Closed forms of the phases of learning against the order-parameter equations (power-law-spectra, section 13).
+//! Closed forms of the phases of learning against the order-parameter equations
+//! (docs/derivations/power-law-spectra.md#s13).
 
 mod common;
 
@@ -65,7 +66,8 @@ fn linear_units_of_unequal_numbers_learn_as_one_from_one() {
 
 #[test]
 fn moments_close_by_the_theorem_of_cayley_and_hamilton() {
-    // m^(L) = −Σ_k c_k m^(k) with Π (z − λ_a) = Σ c_k z^k: the closure of the paper, on the derivative of the overlaps.
+    // m^(L) = −Σ_k c_k m^(k) with Π (z − λ_a) = Σ c_k z^k: the closure of the paper
+    // (docs/derivations/power-law-spectra.md#eq-3), on the derivative of the overlaps.
     let spectrum = Spectrum::power_law(4, 0.6).unwrap();
     let blocks = (0..4).map(|a| common::random_gram(4, 0.5, 20 + a)).collect();
     let run = problem(&erf(2), spectrum.clone(), Training::online(0.7), blocks);
@@ -172,7 +174,7 @@ fn rates_near_the_specialised_state_are_the_eigenvalues_of_the_jacobian() {
         for (g, w) in got.iter().zip(&want) {
             assert!((g - w).abs() < 1e-6 * want[0].abs(), "{units}: {got:?} {want:?}");
         }
-        // With the η² term the error sector is that of section 7.3.
+        // With the η² term the error sector is that of docs/derivations/power-law-spectra.md#eq-53.
         let noisy = specialised_jacobian(units, &spectrum, 1.0, Needed::DriftAndNoise);
         let got = ascending(eigenvalues_general(&noisy).iter().map(|z| z.0).collect());
         let want = error_rates(units, &spectrum, 1.0);

@@ -1,4 +1,5 @@
-//! Quadratic networks: the equations of motion against their exact solutions and limits (spec quadratic-networks, 13).
+//! Quadratic networks: the equations of motion against their exact solutions and limits
+//! (docs/derivations/quadratic-networks.md#s13).
 
 mod common;
 
@@ -104,7 +105,7 @@ fn the_polar_factor_is_conserved_from_orthonormal_students_only() {
         assert!(distance(&polar_factor(&end.rho).factor, &polar) < 1e-9, "{rate:?}");
         assert!(end.risk() < 1e-2, "{rate:?}: the run must have escaped");
     }
-    // Erratum E8: with other students it moves.
+    // Erratum E8 (docs/derivations/quadratic-networks.md#e8): with other students it moves.
     let other = generic(3, 2, 21);
     let moved =
         distance(&polar_factor(&later(&other, None, 60.0).rho).factor, &polar_factor(&other.rho).factor);
@@ -141,7 +142,8 @@ fn norms_are_learned_first_and_overlaps_grow_meanwhile() {
 
 #[test]
 fn on_the_plateau_student_overlaps_decay_and_the_loss_follows_the_linear_theory() {
-    // (18): off-diagonal Q decays (erratum E1) while ρ grows.
+    // docs/derivations/quadratic-networks.md#eq-18: off-diagonal Q decays (erratum E1,
+    // docs/derivations/quadratic-networks.md#e1) while ρ grows.
     let (p, teachers, off) = (3usize, 2usize, 1e-5);
     let (wide, target) = (p as f64, teachers as f64);
     let norm = wide / (wide + 2.0);
@@ -241,7 +243,7 @@ fn setting(problem: &Problem) -> didact_model::start::Setting<'_> {
 
 #[test]
 fn a_missing_direction_is_never_learned_and_separated_ones_make_a_staircase() {
-    // Rank 1 of 3 at p = 6: R_1 = 0.55556. The remark says so.
+    // Rank 1 of 3 at p = 6: R_1 = 0.55556 (docs/derivations/quadratic-networks.md#eq-21a). The remark says so.
     let rho = Mat::from_fn(6, 3, |i, j| if j == 0 { 0.01 * (i + 1) as f64 } else { 0.0 });
     let start = State::orthonormal(rho);
     assert!((later(&start, None, 400.0).risk() - 5.0 / 9.0).abs() < 1e-6);

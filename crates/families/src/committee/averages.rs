@@ -6,8 +6,9 @@
 //!   N_ij = c_i c_j ( Σ_kl v_k v_l E[g'_i g'_j g_k g_l] + s² E[g'_i g'_j] ),
 //!   E[∂loss/∂a_j] = −w Σ_k v_k E[g_k g_j],      E[loss] = (w/2) Σ_kl v_k v_l E[g_k g_l],
 //!
-//! w being 1 or 2 by the prefactor of the loss and c_i = w a_i (spec power-law-spectra, section 3). Pairs are closed
-//! forms, Hermite series or two-dimensional quadrature; only the four-field integral tells the routes apart.
+//! w being 1 or 2 by the prefactor of the loss and c_i = w a_i (docs/derivations/power-law-spectra.md#eq-5,
+//! docs/derivations/power-law-spectra.md#s3-3). Pairs are closed forms, Hermite series or two-dimensional quadrature;
+//! only the four-field integral tells the routes apart.
 
 use super::CommitteeRule;
 use super::conditional;

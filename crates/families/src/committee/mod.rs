@@ -3,7 +3,8 @@
 //!   student f = Σ_i a_i g(w_i·x),   teacher y = Σ_n v_n g_t(b_n·x),   loss = (y − f)²/2 or (y − f)².
 //!
 //! Saad & Solla, Phys. Rev. E 52, 4225 (1995); with correlated inputs Yoshida & Okada (2019) and
-//! Worschech & Rosenow (2024). Learning-rate and time conventions: `docs/conventions.md`.
+//! Worschech & Rosenow (2024). Order-parameter equations: docs/derivations/power-law-spectra.md#s3. Learning-rate and
+//! time conventions: `docs/conventions.md`.
 
 mod angles;
 mod averages;

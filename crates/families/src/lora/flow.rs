@@ -1,4 +1,5 @@
-//! Gradient flow of an adapter: trajectories, first passages, and where it ends (spec sections 4 and 6).
+//! Gradient flow of an adapter: trajectories, first passages, and where it ends
+//! (docs/derivations/lora.md#s4, docs/derivations/lora.md#s6).
 
 use super::landscape::{Landscape, State};
 use didact_math::ode::{Direction, Event, FieldFn, Method, OdeError, Options, Solution, Stop, solve};
@@ -170,7 +171,8 @@ impl Flow<'_> {
     }
 }
 
-/// u²/2 + log(1 − m²)/2, which the flow of linear units under the correlation loss conserves (section 10).
+/// u²/2 + log(1 − m²)/2, which the flow of linear units under the correlation loss conserves
+/// (docs/derivations/lora.md#eq-45).
 pub fn correlation_invariant(amplitude: f64, overlap: f64) -> f64 {
     0.5 * (amplitude * amplitude + (-overlap * overlap).ln_1p())
 }
@@ -239,7 +241,7 @@ mod tests {
 
     #[test]
     fn high_even_hermite_units_end_at_their_lower_singular_alignment() {
-        // Stiff: an explicit method needs minutes for these (section 6).
+        // Stiff: an explicit method needs minutes for these (docs/derivations/lora.md#s6).
         for (k, mu, effective) in
             [(10, 0.5, 0.3967893025649656), (12, 0.5, 0.3720964574079293), (10, 0.6, 1.0), (12, 0.7, 1.0)]
         {

@@ -1,6 +1,7 @@
 //! The loss as a function of what is trained: amplitude u, overlap m = w·w* and, when pre-training is misaligned, q = w·ξ.
 //!
-//! W = a w* + b ξ + u w with |w| = |w*| = |ξ| = 1 and ν = ξ·w* (a = μ; b = 0 when aligned). Spec sections 2 and 7:
+//! W = a w* + b ξ + u w with |w| = |w*| = |ξ| = 1 and ν = ξ·w* (a = μ; b = 0 when aligned). From
+//! docs/derivations/lora.md#eq-1 (aligned) and docs/derivations/lora.md#s7 (misaligned):
 //!
 //!   c = a + bν + um,      r = |W|² = (u + p)² + |W0|² − p²  with p = W0·w = am + bq,
 //!   ∂L/∂u = m L_c + 2(u + p) L_r,   ∂L/∂m = u(L_c + 2a L_r),   ∂L/∂q = 2ub L_r   (plain partial derivatives),
@@ -118,7 +119,7 @@ impl Landscape {
         (loss, gradient)
     }
 
-    /// The same by quadrature of the sample gradient, without σ″ (section 3.1); needs |m| < 1:
+    /// The same by quadrature of the sample gradient, without σ″ (docs/derivations/lora.md#eq-6); needs |m| < 1:
     /// ∂L/∂u = −E[eσ′(s)b], (1 − m²)∂L/∂m = −uE[eσ′(s)(λ* − mb)], b = w·x.
     pub fn by_quadrature(&self, state: State) -> (f64, Gradient) {
         let State { amplitude: u, overlap: m, .. } = state;
@@ -263,7 +264,8 @@ mod tests {
             ("He5", "plain", "He5", 6, 1e-12),
             ("He4", "squared", "He4", 9, 1e-12),
             ("sigmoid", "plain", "sigmoid", 60, 1e-9),
-            // a_k² falls as k^{−5/2}: the rest of the sum after 200 terms is 1e-5 (section 3.1).
+            // a_k² falls as k^{−5/2}: the rest of the sum after 200 terms is 1e-5
+            // (docs/derivations/lora.md#s3-2).
             ("relu", "plain", "relu", 200, 3e-5),
         ] {
             for (mu, u, m) in STATES {

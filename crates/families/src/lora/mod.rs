@@ -6,7 +6,8 @@
 //!   single index: f = σ((μ w* + u w)·x),      two layers, rank R: f = Σ_k v_k σ((μ_k w*_k + Σ_r U_kr w_r)·x).
 //!
 //! Nwemadji, Loureiro & Barbier, *When pre-training hurts LoRA fine-tuning* (arXiv:2602.02855), corrected where the paper
-//! errs (`docs/guides/lora.md`). Loss (y − f)²/2 unless said otherwise; time t = step size × steps.
+//! errs (docs/derivations/lora.md#s12). Derived in docs/derivations/lora.md; how to use it is in docs/guides/lora.md.
+//! Loss (y − f)²/2 unless said otherwise; time t = step size × steps.
 
 mod batch;
 pub mod flow;

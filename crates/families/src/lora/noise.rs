@@ -1,7 +1,7 @@
-//! Gradient noise: E[c²] of the per-sample coefficient c = e σ′(s) (spec section 9.3).
+//! Gradient noise: E[c²] of the per-sample coefficient c = e σ′(s) (docs/derivations/lora.md#s9-3).
 //!
 //! The orthogonal part of a mini-batch gradient has the squared length (d/B) E[c²]: this, not the square of the mean,
-//! is what pulls the overlap down at a finite step.
+//! is what pulls the overlap down at a finite step (docs/derivations/lora.md#e9).
 
 use super::population::{FieldLaw, Population};
 use didact_math::activation::Form;
@@ -54,7 +54,8 @@ impl Population {
     }
 }
 
-/// E[θ(s)(λ*₊ − s₊)²] with cos θ = ρ: (t/2π)(π − θ + sin θ cos θ) − (√(tr)/π)(sin θ + (π − θ)cos θ) + r/2.
+/// E[θ(s)(λ*₊ − s₊)²] with cos θ = ρ: (t/2π)(π − θ + sin θ cos θ) − (√(tr)/π)(sin θ + (π − θ)cos θ) + r/2
+/// (docs/derivations/lora.md#eq-43 at t = 1).
 fn relu_noise(law: FieldLaw) -> f64 {
     let (t, r, cos) = (law.teacher, law.student, law.correlation());
     let (angle, sin) = (cos.acos(), (1.0 - cos * cos).max(0.0).sqrt());

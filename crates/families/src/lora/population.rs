@@ -1,6 +1,6 @@
 //! Population loss of a neuron against a teacher, and its slopes, in terms of the law of the two fields.
 //!
-//! Spec lora-single-index, section 3: with λ* the teacher's field, s the student's,
+//! From docs/derivations/lora.md#eq-3 and docs/derivations/lora.md#eq-4: with λ* the teacher's field, s the student's,
 //!
 //!   L   = ½E\[φ_T²\] + ½E[σ(s)²] − E[φ_T(λ*)σ(s)],      L_c = ∂L/∂c = −E[φ_T′(λ*)σ′(s)],
 //!   L_r = ∂L/∂r = ½E[σ′(s)² + σ(s)σ″(s)] − ½E[φ_T(λ*)σ″(s)],
@@ -177,7 +177,8 @@ impl Population {
         pair_averages(&*self.student, &*self.teacher, &[[student, overlap], [overlap, teacher]])
     }
 
-    /// L, L_c, L_r from the first `terms` Hermite coefficients of both activations: section 3.2,
+    /// L, L_c, L_r from the first `terms` Hermite coefficients of both activations
+    /// (docs/derivations/lora.md#eq-7, docs/derivations/lora.md#eq-8),
     ///
     ///   L = ½Σ(a_k² + b_k² − 2a_k b_k ρ^k),   L_c = −(1/√(tr)) Σ k a_k b_k ρ^{k−1},
     ///   L_r = (1/2r) Σ_{k≥0} [(b_k − a_k ρ^k) b̄_k + k a_k b_k ρ^k],      b̄_k = E[√r z σ′(√r z) h_k].
@@ -191,7 +192,8 @@ impl Population {
         let (mut loss, mut overlap, mut variance) = (1.0 - residual, 0.0, 0.0);
         let mut power = 1.0;
         for k in 0..terms {
-            // b̄_k = k b_k + √((k+1)(k+2)) b_{k+2}, from √r z h_k and an integration by parts.
+            // b̄_k = k b_k + √((k+1)(k+2)) b_{k+2}, from √r z h_k and an integration by parts
+            // (docs/derivations/lora.md#eq-9).
             let bar = k as f64 * b[k] + factorial_ratio_root(k + 2, k) * b[k + 2];
             loss += 0.5 * residual * (a[k] * a[k] + b[k] * b[k]) - a[k] * b[k] * power;
             if k > 0 && rho != 0.0 {
@@ -258,7 +260,7 @@ fn series_of(teacher: &dyn Activation, student: &dyn Activation) -> Option<Hermi
 }
 
 /// relu student, (relu)² labels, ρ = c/√(tr): E[φ_Tσ] = t√r (1+ρ)²/(2√(2π)), E[φ_T′σ′] = √t(1+ρ)/√(2π),
-/// E[φ_Tσ″] = t(1−ρ²)/(2√(2πr)) (section 3.3 at t = 1; the teacher is homogeneous of degree 2).
+/// E[φ_Tσ″] = t(1−ρ²)/(2√(2πr)) (docs/derivations/lora.md#eq-16 at t = 1; the teacher is homogeneous of degree 2).
 fn relu_on_squares(law: FieldLaw) -> PairAverages {
     let (t, r, rho) = (law.teacher, law.student, law.correlation());
     let root = (2.0 * PI).sqrt();

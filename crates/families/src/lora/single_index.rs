@@ -311,7 +311,9 @@ impl LocalRule for SingleIndexRule {
 
     /// With w the weight of the loss and L_c, L_r at the law of (λ*, s):
     ///
-    ///   A = w u (2u L_r,  L_c + 2μ L_r,  2b L_r),   E[∂loss/∂u] = A C e_w/u,   N = w²u²(E[e²σ′²] + s²E[σ′²]).
+    ///   A = w u (2u L_r,  L_c + 2μ L_r,  2b L_r),   E[∂loss/∂u] = A C e_w/u,   N = w²u²(E[e²σ′²] + s²E[σ′²])
+    ///
+    /// (docs/derivations/lora.md#s4).
     fn averages(&self, law: &Law, needed: Needed, out: &mut Averages) {
         let (fields, [u, mu, b]) = (self.law(law), self.weights(law.scalars));
         let slopes = self.population.slopes(fields);

@@ -4,7 +4,8 @@
 //!
 //! W, λ and ξ are known; û is learned on the sphere by one-pass SGD, ĉ is frozen or learned with it. Baselines on the
 //! same footing: lazy students, all rows from scratch, a single index, the first-moment estimator, a refit.
-//! A. K. Dayi and S. Chen, COLT 2025 (arXiv:2411.15385); derivations and errata: spec low-rank-perturbation.
+//! A. K. Dayi and S. Chen, COLT 2025 (arXiv:2411.15385); derivations: docs/derivations/low-rank-perturbation.md#s1,
+//! errata of the paper: docs/derivations/low-rank-perturbation.md#s7.
 
 mod baselines;
 pub mod basins;
@@ -92,7 +93,8 @@ pub enum NamedScale {
     /// A = 1/ξ, as in the simulations of the source.
     InverseStrength,
     /// A such that the largest useful learning rate of this instance is 1, computed from the signs of c and ĉ as if W were
-    /// orthonormal: the rule of section 8 is then `learning-rate = 0.25` whatever σ, k and ξ.
+    /// orthonormal: the step rule (docs/derivations/low-rank-perturbation.md#eq-53) is then `learning-rate = 0.25`
+    /// whatever σ, k and ξ.
     UsefulStep,
     /// The same for the typical signs of this width (`loading = "typical"`) in place of the instance's own. One step for all
     /// instances, so that instances can be drawn at random without looking at them; one with an unusually small signal

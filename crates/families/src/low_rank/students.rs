@@ -168,7 +168,8 @@ impl Teacher for SingleIndex {
     }
 }
 
-/// Σ_j a_j σ(κ(w_j·x ± ξ û·x/√k)): 2k output weights are refitted, û is kept (section 6.7).
+/// Σ_j a_j σ(κ(w_j·x ± ξ û·x/√k)): 2k output weights are refitted, û is kept
+/// (docs/derivations/low-rank-perturbation.md#s6-7).
 ///
 /// Frozen fields are W x, u·x (not read), û·x.
 #[derive(Debug, Clone)]

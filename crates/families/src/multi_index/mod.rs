@@ -4,7 +4,8 @@
 //!
 //! with a_j and b_j fixed. Montanari & Wang, *Phase Transitions for Feature Learning in Neural Networks* (2026), train it by
 //! full-batch gradient descent for O(1) steps; the rule serves every other engine as well. The per-sample gradient
-//! carries 1/m: to move a wide student in O(1) steps take a learning rate proportional to m.
+//! carries 1/m: to move a wide student in O(1) steps take a learning rate proportional to m
+//! (docs/derivations/gd-phase-transitions.md#s2).
 
 mod lanes;
 mod rule;

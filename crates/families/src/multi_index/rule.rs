@@ -187,7 +187,7 @@ impl LocalRule for TwoLayerRule {
         self.loss.value(self.output(sample), label)
     }
 
-    /// φ_j = (a_j/m) ℓ′ σ′(h_j + b_j), ℓ′ = ∂ℓ/∂f.
+    /// φ_j = (a_j/m) ℓ′ σ′(h_j + b_j), ℓ′ = ∂ℓ/∂f (docs/derivations/gd-phase-transitions.md#eq-1).
     fn kick(&self, sample: &Sample, out: &mut Kick) {
         let units = self.units(sample);
         let slope = self.loss.slope(units.output, units.label);
@@ -214,7 +214,8 @@ impl LocalRule for TwoLayerRule {
         });
     }
 
-    /// ∂φ_i/∂h_j = (a_i a_j/m²) ℓ″ σ′_i σ′_j + δ_ij (a_i/m) ℓ′ σ″_i,      ∂φ_i/∂z_n = (a_i/m) ∂²ℓ/∂f∂y σ′_i ∂h/∂z_n.
+    /// ∂φ_i/∂h_j = (a_i a_j/m²) ℓ″ σ′_i σ′_j + δ_ij (a_i/m) ℓ′ σ″_i,      ∂φ_i/∂z_n = (a_i/m) ∂²ℓ/∂f∂y σ′_i ∂h/∂z_n
+    /// (docs/derivations/gd-phase-transitions.md#eq-2).
     fn curvature(&self, sample: &Sample, out: &mut Mat) {
         let m = self.trained();
         let units = self.units(sample);
@@ -283,7 +284,8 @@ impl LocalRule for TwoLayerRule {
         Some(self.link.label(frozen, noise))
     }
 
-    /// One unit: ∂φ/∂h. More: G_j = a_j ℓ′ σ″_j, the block of m Hess that survives when m is large, with the sign of a_j.
+    /// One unit: ∂φ/∂h. More: G_j = a_j ℓ′ σ″_j, the block of m Hess that survives when m is large, with the sign of
+    /// a_j (docs/derivations/gd-phase-transitions.md#eq-4, docs/derivations/gd-phase-transitions.md#e1).
     fn row_weight(&self, sample: &Sample, row: usize) -> f64 {
         let m = self.trained();
         let units = self.units(sample);

@@ -6,8 +6,9 @@
 //! step is s = η/N, and library time s × steps is t = η α. With t̃ = t/p the time scales of all widths coincide.
 //! ρ = W W*ᵀ is `R`, Q = W Wᵀ is `Q`; N⊥ = Q − ρ ρᵀ is the part of the students outside the teacher space.
 //!
-//! Bocchi, Regimbeau, Lucibello, Saglietti & Cammarota, arXiv:2604.03068 (2026). Equation numbers in this folder are
-//! those of the spec quadratic-networks; its section 9 lists where the paper prints something else.
+//! Bocchi, Regimbeau, Lucibello, Saglietti & Cammarota, arXiv:2604.03068 (2026). Every formula is derived in
+//! docs/derivations/quadratic-networks.md; its list of errata (docs/derivations/quadratic-networks.md#s9) says
+//! where the paper prints something else.
 
 mod alignment;
 mod escape;

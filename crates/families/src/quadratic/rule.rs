@@ -9,7 +9,7 @@ use didact_model::problem::Problem;
 use didact_model::rule::{Averages, Batch, CurvatureAverages, Kick, Law, LocalRule, Needed, Sample, Shape};
 use std::sync::Arc;
 
-/// loss = e², e = (1/p*) Σ u² − (1/p) Σ λ²; kick_k = −(4/p) e λ_k (1).
+/// loss = e², e = (1/p*) Σ u² − (1/p) Σ λ²; kick_k = −(4/p) e λ_k (docs/derivations/quadratic-networks.md#eq-1).
 #[derive(Debug, Clone)]
 pub(super) struct QuadraticRule {
     students: usize,
@@ -91,7 +91,9 @@ impl LocalRule for QuadraticRule {
     ///   A_ik = −(4/p) [tr(DΣ) δ_ik + 2 Σ_ik D_k],
     ///   N = (16/p²) [(tr(DΣ)² + 2 tr(DΣDΣ) + Δ) Σ + 4 tr(DΣ) ΣDΣ + 8 ΣDΣDΣ] on the students.
     ///
-    /// For orthonormal teachers these are (3) to (5).
+    /// (docs/derivations/quadratic-networks.md#eq-1b). For orthonormal teachers these give the equations of motion
+    /// docs/derivations/quadratic-networks.md#eq-3, docs/derivations/quadratic-networks.md#eq-4 and
+    /// docs/derivations/quadratic-networks.md#eq-5.
     fn averages(&self, law: &Law, needed: Needed, out: &mut Averages) {
         let (c, p, rows) = (law.covariance, self.students, self.students + self.teachers);
         let gain = -4.0 / p as f64;
@@ -130,7 +132,8 @@ impl LocalRule for QuadraticRule {
     }
 
     /// With h = F z, Σ = F Fᵀ and c_ij = (8/p²) h_i h_j − (4/p) e δ_ij: `E[c]` as in A, and
-    /// `E[c_ij (z zᵀ − 1)]` = (8/p²) (f_i f_jᵀ + f_j f_iᵀ) − δ_ij (8/p) Σ_k D_k f_k f_kᵀ, f_k the rows of F. This is (28).
+    /// `E[c_ij (z zᵀ − 1)]` = (8/p²) (f_i f_jᵀ + f_j f_iᵀ) − δ_ij (8/p) Σ_k D_k f_k f_kᵀ, f_k the rows of F. This is
+    /// the Hessian docs/derivations/quadratic-networks.md#eq-28.
     fn curvature_averages(&self, factor: &Mat, _scalars: &[f64], out: &mut CurvatureAverages) {
         let (p, rows, width) = (self.students, factor.rows(), factor.cols());
         let scale = 8.0 / (p as f64).powi(2);

@@ -1,4 +1,5 @@
-//! What a run of this family cannot or should not do, said before it starts (spec, section 12).
+//! What a run of this family cannot or should not do, said before it starts
+//! (docs/derivations/quadratic-networks.md#s12).
 
 use super::alignment::polar_factor;
 use super::plateau::Widths;

@@ -1,4 +1,5 @@
-//! Full-batch gradient descent: the same rule on a fixed set of n samples, visited whole at every step.
+//! Full-batch gradient descent: the same rule on a fixed set of n samples, visited whole at every step
+//! (docs/derivations/gd-phase-transitions.md#s2).
 
 mod chain;
 mod data;

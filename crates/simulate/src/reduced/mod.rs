@@ -8,7 +8,8 @@
 //!
 //! so that nothing is lost when a trained row approaches the frozen ones. A mini-batch needs, in place of χ², one
 //! Wishart matrix of the kicks (Bartlett). An eigenspace with no more dimensions than rows is kept coordinate by
-//! coordinate. References: spec power-law-spectra 8.2, quadratic-networks 8.2, lora-single-index 9.
+//! coordinate. Derivations: docs/derivations/power-law-spectra.md#s8-2,
+//! docs/derivations/quadratic-networks.md#s8-2, docs/derivations/lora.md#s9.
 
 mod abreast;
 mod eigenspace;

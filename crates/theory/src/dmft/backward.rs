@@ -35,6 +35,7 @@ pub(super) struct Backward<'a> {
 ///   dφ_i(t)/dW(s) = X_s,   dφ_i(t)/dv = Dv(t) + Σ_s g_s Dv(s).
 ///
 /// Memory grows as t, where propagating all derivatives forward would need t².
+/// docs/derivations/gd-phase-transitions.md#eq-13.
 #[inline(always)]
 pub(super) fn backward(work: &mut Backward) {
     let Backward {

@@ -1,4 +1,5 @@
-//! Dynamical mean-field theory of full-batch gradient descent in discrete time: exact as n, d → ∞ at fixed n/d and steps.
+//! Dynamical mean-field theory of full-batch gradient descent in discrete time: exact as n, d → ∞ at fixed n/d and
+//! steps (docs/derivations/gd-phase-transitions.md#s4).
 
 mod backward;
 mod engine;

@@ -34,7 +34,7 @@ pub struct Sampling {
     /// Address of the random numbers.
     pub seed: u64,
     /// Standard deviation that the frozen fields are drawn with; each sample is weighted by the ratio of densities. Above 1
-    /// the tails that decide spectral edges are seen more often.
+    /// the tails that decide spectral edges are seen more often (docs/derivations/gd-phase-transitions.md#s11).
     pub spread: f64,
 }
 

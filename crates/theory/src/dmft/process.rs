@@ -15,6 +15,7 @@ use didact_model::Sample;
 ///   C_ℓ(t,s) = E[φ(t) φ(s)ᵀ],   R_ℓ(t,s) = E[dφ(t)/dW(s)],   R_ℓ(t,*) = E[dφ(t)/dv]  (total derivatives at fixed W and e),
 ///
 /// marched forward in t with N samples of fixed normals. Causal: kernels of step t come from those before it.
+/// docs/derivations/gd-phase-transitions.md#eq-7 and docs/derivations/gd-phase-transitions.md#eq-8.
 #[derive(Debug)]
 pub struct Process<'a> {
     equations: &'a Equations,
@@ -180,7 +181,8 @@ impl<'a> Process<'a> {
         let (kicks, responses) = (blocks(kicks), blocks(response));
         let mut star = Mat::from_fn(m, f, |i, j| frozen[i * f + j]);
         if self.stein {
-            // E[φ vᵀ] = R_ℓ(t,*) T + Σ_s R_ℓ(t,s) C_θ(s,*): no derivative of the label is needed.
+            // E[φ vᵀ] = R_ℓ(t,*) T + Σ_s R_ℓ(t,s) C_θ(s,*): no derivative of the label is needed
+            // (docs/derivations/gd-phase-transitions.md#eq-12).
             for (s, response) in responses.iter().enumerate() {
                 star.add_scaled(-1.0, &response.times(&self.kernels.weights_frozen[s]));
             }

@@ -1,4 +1,4 @@
-//! Two-layer LoRA of rank R: K hidden units share R adapters (spec section 11).
+//! Two-layer LoRA of rank R: K hidden units share R adapters (docs/derivations/lora.md#s11).
 //!
 //!   teacher y = Σ_k v_k φ(w*_k·x),   student f = Σ_k v_k σ(F_k),   F_k = (μ_k w*_k + Σ_r U_kr w_r)·x,   loss (y − f)²/(2K);
 //!
