@@ -24,6 +24,7 @@ pub mod execute;
 mod left_out;
 pub mod measure;
 mod names;
+mod npz;
 pub mod overrides;
 pub mod plan;
 pub mod points;

@@ -4,11 +4,10 @@
 //! (replicas x T) per column under the column's name (NaN after a run has ended), and `event:<name>` (replicas; NaN is
 //! censored). `<name>.json` says the rest: engine, clock, columns, outcomes, notes.
 
+use crate::npz;
 use crate::quantities::Rows;
 use didact_model::trajectory::Mean;
 use didact_model::{Clock, Outcome, Trajectory};
-use ndarray::{Array1, Array2};
-use ndarray_npy::{NpzReader, NpzWriter};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -87,19 +86,24 @@ impl Table {
 
     /// Writes `<name>.npz`, `<name>.csv` and, last, `<name>.json`: a table without its header does not exist.
     pub fn write(&self, folder: &Path, name: &str) -> io::Result<()> {
-        let mut npz = NpzWriter::new(io::Cursor::new(Vec::new()));
-        let other = io::Error::other::<ndarray_npy::WriteNpzError>;
-        npz.add_array("times", &Array1::from_vec(self.times.clone())).map_err(other)?;
+        let mut npz = npz::Writer::default();
+        npz.add("times", &[self.times.len()], self.times.iter().copied())?;
         for (name, runs) in self.header.columns.iter().zip(&self.columns) {
-            let at = |(r, t): (usize, usize)| runs[r].get(t).copied().unwrap_or(f64::NAN);
-            npz.add_array(name.as_str(), &Array2::from_shape_fn((runs.len(), self.times.len()), at))
-                .map_err(other)?;
+            let curve = |run: &'_ Vec<f64>| {
+                let rest = self.times.len().saturating_sub(run.len());
+                run.iter()
+                    .copied()
+                    .take(self.times.len())
+                    .chain(std::iter::repeat_n(f64::NAN, rest))
+                    .collect()
+            };
+            npz.add(name, &[runs.len(), self.times.len()], runs.iter().flat_map::<Vec<f64>, _>(curve))?;
         }
         for (name, passages) in self.header.events.iter().zip(&self.events) {
-            let values = passages.iter().map(|p| p.unwrap_or(f64::NAN)).collect();
-            npz.add_array(format!("event:{name}"), &Array1::from_vec(values)).map_err(other)?;
+            let values = passages.iter().map(|p| p.unwrap_or(f64::NAN));
+            npz.add(&format!("event:{name}"), &[passages.len()], values)?;
         }
-        let bytes = npz.finish().map_err(other)?.into_inner();
+        let bytes = npz.finish()?;
         write_atomically(&folder.join(format!("{name}.npz")), &bytes)?;
         write_atomically(&folder.join(format!("{name}.csv")), self.csv().as_bytes())?;
         let header = serde_json::to_string_pretty(&self.header).expect("a header is plain data");
@@ -113,25 +117,27 @@ impl Table {
         if header.key != key {
             return None;
         }
-        let file = std::fs::File::open(folder.join(format!("{name}.npz"))).ok()?;
-        let mut npz = NpzReader::new(file).ok()?;
-        let times: Array1<f64> = npz.by_name("times").ok()?;
+        let bytes = std::fs::read(folder.join(format!("{name}.npz"))).ok()?;
+        let npz = npz::Reader::new(&bytes)?;
+        let times = npz.array("times")?.values;
         let mut columns = Vec::new();
         for column in &header.columns {
-            let array: Array2<f64> = npz.by_name(column).ok()?;
-            let run = |row: ndarray::ArrayView1<f64>| {
+            let array = npz.array(column)?;
+            let [replicas, length] = array.shape[..] else { return None };
+            let run = |replica: usize| {
+                let row = &array.values[replica * length..(replica + 1) * length];
                 // Curves end where their run ended; a value that is truly NaN in the middle stays.
                 let length = row.iter().rposition(|v| !v.is_nan()).map_or(0, |last| last + 1);
-                row.iter().take(length).copied().collect::<Vec<f64>>()
+                row[..length].to_vec()
             };
-            columns.push(array.rows().into_iter().map(run).collect());
+            columns.push((0..replicas).map(run).collect());
         }
         let mut events = Vec::new();
         for event in &header.events {
-            let array: Array1<f64> = npz.by_name(&format!("event:{event}")).ok()?;
-            events.push(array.iter().map(|t| (!t.is_nan()).then_some(*t)).collect());
+            let array = npz.array(&format!("event:{event}"))?;
+            events.push(array.values.iter().map(|t| (!t.is_nan()).then_some(*t)).collect());
         }
-        Some(Self { header, times: times.to_vec(), columns, events })
+        Some(Self { header, times, columns, events })
     }
 
     /// One line per replica and time.

@@ -1,11 +1,9 @@
 //! Quantities asked for what does not exist: one clear message each, exit code 2.
 //!
 //! Every `bad/quantities/<name>.txt` holds commands (`$ didact compute …`), each followed by its message. `DIDACT_BLESS=1 cargo test
-//! --test bad_quantities` writes the messages anew, to be read before they are committed.
+//! --test all bad_quantities` writes the messages anew, to be read before they are committed.
 
-mod common;
-
-use common::{didact, root};
+use crate::common::{didact, root};
 
 #[test]
 fn every_impossible_question_is_refused_with_its_message() {

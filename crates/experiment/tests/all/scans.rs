@@ -1,8 +1,6 @@
 //! Experiments without runs: quantities over grids, what is measured on them, and how they are drawn.
 
-mod common;
-
-use common::{checked, empty_folder};
+use crate::common::{checked, empty_folder};
 use didact_experiment::execute::Failure;
 use didact_model::engine::{Monitor, Unwatched};
 use std::sync::Mutex;

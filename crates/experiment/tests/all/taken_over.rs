@@ -1,8 +1,6 @@
 //! Editing a description: runs that do not depend on what has changed are not computed again.
 
-mod common;
-
-use common::{ERF_UNIT, checked, empty_folder};
+use crate::common::{ERF_UNIT, checked, empty_folder};
 use didact_experiment::execute::Finished;
 use didact_model::engine::Unwatched;
 use std::path::Path;

@@ -1,8 +1,6 @@
 //! Symmetries of the order-parameter equations: items 2 to 5 of docs/derivations/power-law-spectra.md#s13.
 
-mod common;
-
-use common::{assert_close, distance, losses, problem, random_gram, state_at};
+use crate::common::{assert_close, distance, losses, problem, random_gram, state_at};
 use didact_families::committee::{Committee, Output};
 use didact_math::linalg::Mat;
 use didact_model::{Averages, Law, Needed, Overlaps, Problem, Spectrum, Training};

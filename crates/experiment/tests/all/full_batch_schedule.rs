@@ -1,8 +1,6 @@
 //! Stages on a fixed training set: the rows go on from where they were, on the same samples.
 
-mod common;
-
-use common::{checked, empty_folder};
+use crate::common::{checked, empty_folder};
 use didact_model::engine::Unwatched;
 
 const STAGED: &str = r#"

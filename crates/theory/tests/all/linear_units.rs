@@ -1,9 +1,7 @@
 //! Linear units, where everything is known exactly (docs/derivations/power-law-spectra.md#s4-3,
 //! docs/derivations/power-law-spectra.md#s4-4).
 
-mod common;
-
-use common::{losses, problem, random_gram};
+use crate::common::{losses, problem, random_gram};
 use didact_families::committee::Committee;
 use didact_math::linalg::{Mat, dot, symmetric_eigen};
 use didact_model::{Engine, Outcome, Problem, Record, Spectrum, Training, Unwatched};
@@ -19,7 +17,7 @@ fn exact_loss(problem: &Problem, alpha: f64) -> f64 {
     let (lambda, w) = (problem.spectrum.eigenvalues(), problem.spectrum.weights());
     let n = lambda.len();
     let eta = problem.training.learning_rate;
-    let start = common::state_at(&OrderParameterOde::default(), problem, 0.0).blocks;
+    let start = crate::common::state_at(&OrderParameterOde::default(), problem, 0.0).blocks;
     let v: Vec<f64> = (0..n).map(|a| lambda[a] * w[a].sqrt()).collect();
     let h: Vec<f64> = (0..n)
         .map(|a| (start[a][(1, 1)] - 2.0 * start[a][(0, 1)] + start[a][(0, 0)]) / w[a].sqrt())

@@ -1,8 +1,7 @@
 //! `didact list`, `didact compute NAME --help` and `didact reproduce` without a name: what there is, and how to ask for it.
 
-mod common;
 
-use common::didact;
+use crate::common::didact;
 
 fn printed(arguments: &[&str]) -> String {
     let run = didact().args(arguments).output().unwrap();

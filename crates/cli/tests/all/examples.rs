@@ -1,8 +1,6 @@
 //! Every example runs, every paper is accepted, and generated files are fresh.
 
-mod common;
-
-use common::{didact, root, temporary};
+use crate::common::{didact, root, temporary};
 
 #[test]
 fn every_example_runs_and_its_claims_hold() {

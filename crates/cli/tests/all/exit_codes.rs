@@ -1,8 +1,7 @@
 //! What a script learns from the exit code: 0 all done and no claim fails, 1 a claim fails, 2 an error, 3 finished with failed jobs.
 
-mod common;
 
-use common::{didact, temporary};
+use crate::common::{didact, temporary};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 

@@ -1,8 +1,6 @@
 //! Two-stage LoRA through a description, with every engine: squared labels until m = 0.5, then plain ones.
 
-mod common;
-
-use common::{checked, empty_folder};
+use crate::common::{checked, empty_folder};
 use didact_model::engine::Unwatched;
 
 const TWO_STAGE: &str = r#"

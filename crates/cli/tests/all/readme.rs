@@ -1,8 +1,7 @@
 //! The README says what works: its example is run, its commands are tried as they are written.
 
-mod common;
 
-use common::{didact, root, temporary};
+use crate::common::{didact, root, temporary};
 
 /// The code blocks of the README in a language.
 fn blocks(language: &str) -> Vec<String> {

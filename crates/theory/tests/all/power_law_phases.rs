@@ -1,9 +1,7 @@
 //! Closed forms of the phases of learning against the order-parameter equations
 //! (docs/derivations/power-law-spectra.md#s13).
 
-mod common;
-
-use common::{columns, losses, problem, state_at};
+use crate::common::{columns, losses, problem, state_at};
 use didact_families::committee::spectra::regression::{Regression, Size};
 use didact_families::committee::spectra::specialised::{error_rates, overlap_rates};
 use didact_families::committee::spectra::symmetric::{SymmetricFlow, SymmetricState};
@@ -69,7 +67,7 @@ fn moments_close_by_the_theorem_of_cayley_and_hamilton() {
     // m^(L) = −Σ_k c_k m^(k) with Π (z − λ_a) = Σ c_k z^k: the closure of the paper
     // (docs/derivations/power-law-spectra.md#eq-3), on the derivative of the overlaps.
     let spectrum = Spectrum::power_law(4, 0.6).unwrap();
-    let blocks = (0..4).map(|a| common::random_gram(4, 0.5, 20 + a)).collect();
+    let blocks = (0..4).map(|a| crate::common::random_gram(4, 0.5, 20 + a)).collect();
     let run = problem(&erf(2), spectrum.clone(), Training::online(0.7), blocks);
     let change = OrderParameterOde::default().initial_derivative(&run).unwrap();
     let mut c = vec![1.0];

@@ -1,11 +1,9 @@
 //! Bad input gets one clear message, exit code 2, and nothing is written. The messages are kept in `bad/`.
 //!
-//! Each `bad/<name>.toml` has its message beside it in `bad/<name>.txt`; `DIDACT_BLESS=1 cargo test --test bad_input`
+//! Each `bad/<name>.toml` has its message beside it in `bad/<name>.txt`; `DIDACT_BLESS=1 cargo test --test all bad_input`
 //! writes the messages anew, to be read before they are committed.
 
-mod common;
-
-use common::{didact, root, temporary};
+use crate::common::{didact, root, temporary};
 
 #[test]
 fn every_bad_description_is_refused_with_its_message() {

@@ -1,8 +1,6 @@
 //! A run that is killed at any moment is never taken for finished, and running it again gives the same bytes.
 
-mod common;
-
-use common::{didact, temporary};
+use crate::common::{didact, temporary};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;

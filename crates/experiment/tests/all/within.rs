@@ -1,8 +1,6 @@
 //! Sweeps in which runs differ in how far they go, and what is measured across them.
 
-mod common;
-
-use common::{ERF_UNIT, checked, empty_folder};
+use crate::common::{ERF_UNIT, checked, empty_folder};
 use didact_experiment::claims::Verdict;
 use didact_experiment::execute::Finished;
 use didact_experiment::plan::Experiment;

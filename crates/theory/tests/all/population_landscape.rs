@@ -1,8 +1,6 @@
 //! The population landscape of any family: differences, closed forms and the kinds of stationary points.
 
-mod common;
-
-use common::distance;
+use crate::common::distance;
 use didact_families::Family;
 use didact_families::committee::Committee;
 use didact_families::quadratic::{QuadraticNetworks, Stationary, manifold_dimension};

@@ -2,9 +2,8 @@
 //!
 //! Every test is named after what once went wrong: a hang, a panic, a silent acceptance, an allocation without bound.
 
-mod common;
 
-use common::{didact, temporary};
+use crate::common::{didact, temporary};
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 

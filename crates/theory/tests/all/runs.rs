@@ -1,8 +1,6 @@
 //! What a run of the order-parameter equations keeps, where it stops, and that integrators agree.
 
-mod common;
-
-use common::{assert_close, columns, distance, losses, problem, random_gram, state_at};
+use crate::common::{assert_close, columns, distance, losses, problem, random_gram, state_at};
 use didact_families::committee::Committee;
 use didact_math::linalg::{Mat, symmetric_eigen};
 use didact_math::ode::Method;

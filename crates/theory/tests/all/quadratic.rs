@@ -1,9 +1,7 @@
 //! Quadratic networks: the equations of motion against their exact solutions and limits
 //! (docs/derivations/quadratic-networks.md#s13).
 
-mod common;
-
-use common::{assert_close, columns, distance, losses, state_at};
+use crate::common::{assert_close, columns, distance, losses, state_at};
 use didact_families::quadratic::{
     QuadraticNetworks, SingularFlow, State, alignment, alignment_at, closest_solution, polar_factor,
 };
