@@ -6,7 +6,7 @@ use didact_families::Family;
 use didact_families::committee::Committee;
 use didact_math::linalg::{Mat, cholesky_psd, dot};
 use didact_math::ode::{Method, Options, Saving};
-use didact_model::observable::{self, Loss, Observable, Snapshot};
+use didact_model::observable::{self, Observable, Risk, Snapshot};
 use didact_model::start::Given;
 use didact_model::{Clock, Engine, Needed, Overlaps, Problem, Record, Spectrum, Training, Unwatched};
 use didact_simulate::chain::{Chain, Seat};
@@ -34,12 +34,14 @@ fn matrix(entries: &[[f64; 4]; 4]) -> Mat {
 }
 
 fn problem(dimension: Option<u64>) -> Problem {
-    let rule = Committee::soft(4, 4, "erf(z/sqrt2)").rule().expect("a committee");
+    let spec = Committee::soft(4, 4, "erf(z/sqrt2)");
+    let rule = spec.rule().expect("a committee");
     let spectrum = Spectrum::isotropic();
     let blocks = (&matrix(&Q0), &matrix(&R0), &Mat::identity(4));
     let start = Overlaps::spread(rule.shape(), &spectrum, blocks, vec![]).expect("overlaps");
     Problem {
         rule,
+        about: spec.about(),
         spectrum,
         dimension,
         training: Training::online(0.5),
@@ -69,7 +71,7 @@ pub(crate) fn ode(name: &str, method: Method) {
             (false, false) => f64::from(i == j),
         });
         let state = Overlaps::from_engine(problem.rule.shape(), vec![gram], vec![]);
-        Loss.measure(&Snapshot::new(&state, &problem))
+        Risk.measure(&Snapshot::new(&state, &problem))
     };
     let errors: Vec<f64> = run.replicas[0].rows.iter().map(loss).collect();
     let (sum, at50, at250) = (errors.iter().sum::<f64>(), errors[9], errors[49]);
@@ -130,7 +132,7 @@ fn curve(problem: &Problem, mut chain: impl Chain) -> Vec<f64> {
             chain.step();
         }
     }
-    records.iter().map(|o| Loss.measure(&Snapshot::new(o, problem))).collect()
+    records.iter().map(|o| Risk.measure(&Snapshot::new(o, problem))).collect()
 }
 
 fn report_curve(peer: &str, times: Times, work: &serde_json::Value, errors: &[f64]) {

@@ -37,6 +37,7 @@ fn problem(activation: &str, mu: f64, learning_rate: f64) -> (Problem, Overlaps)
     let start = Overlaps::spread(rule.shape(), &spectrum, blocks, vec![small]).expect("overlaps");
     let problem = Problem {
         rule,
+        about: spec.about(),
         spectrum,
         dimension: Some(DIMENSION as u64),
         training: Training {

@@ -133,9 +133,10 @@ pub fn problem(description: &Description, source: &Source) -> Result<Problem, Di
         .map_err(|e| Diagnostic::new(e).at_key(source, "data.spectrum"))?;
     let training = section(description.training.as_ref(), "training", source)?;
     let start = start(description, model, rule.shape(), &spectrum, source)?;
-    let label_noise = training.label_noise.unwrap_or(rule.standard_noise());
+    let label_noise = training.label_noise.unwrap_or(model.standard_noise());
     let problem = Problem {
         rule,
+        about: model.about(),
         spectrum,
         dimension: description.data.dimension,
         training: Training {
@@ -386,7 +387,7 @@ mod tests {
             );
             let source = Source { name: "test.toml".into(), text };
             let problem = problem(&source.description().unwrap(), &source).unwrap();
-            (problem.training.label_noise, problem.rule.warning(&problem).is_some())
+            (problem.training.label_noise, problem.about.warning(&problem).is_some())
         };
         assert_eq!(noise("z*(1 + 0.2e)", ""), (1.0, false));
         assert_eq!(noise("z*(1 + 0.2e)", "label-noise = 0"), (0.0, true));

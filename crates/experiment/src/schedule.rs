@@ -108,11 +108,11 @@ impl Plan {
     /// What the model has to say of this run before it starts.
     pub fn remarks(&self) -> Vec<String> {
         let problem = self.draft();
-        let mut remarks: Vec<String> = problem.rule.warning(problem).into_iter().collect();
+        let mut remarks: Vec<String> = problem.about.warning(problem).into_iter().collect();
         // Only theory stays where it starts for ever; the noise of a simulation leads away.
         if self.engine.name() == "ode" {
             let start = problem.start.draw(&setting(problem, self.record.seed));
-            remarks.extend(start.ok().and_then(|start| problem.rule.invariance(&start)));
+            remarks.extend(start.ok().and_then(|start| problem.about.invariance(&start)));
         }
         remarks
     }

@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::constraint::Constraint;
+use crate::family::ModelInfo;
 use crate::rule::LocalRule;
 use crate::spectrum::{Spectrum, SpectrumError};
 use crate::start::Start;
@@ -80,6 +81,8 @@ impl Training {
 pub struct Problem {
     /// What is learned.
     pub rule: Arc<dyn LocalRule>,
+    /// Observables and remarks of the family that the rule is from.
+    pub about: Arc<dyn ModelInfo>,
     /// Covariance of the inputs.
     pub spectrum: Spectrum,
     /// d; `None` is the limit d → ∞, which only theory can take.
@@ -185,7 +188,7 @@ impl Problem {
         if !(decay.is_finite() && decay >= 0.0) {
             return Err(ProblemError::WeightDecay(decay));
         }
-        if t.constraint.off_own && self.rule.own_frozen() == 0 {
+        if t.constraint.off_own && self.rule.shape().own_frozen == 0 {
             return Err(ProblemError::OffOwn);
         }
         let rows = self.rule.shape().rows();

@@ -339,7 +339,7 @@ mod tests {
     use didact_math::random::statistics::Moments;
 
     fn setting(spectrum: &Spectrum, dimension: u64, replica: u32) -> Setting<'_> {
-        let shape = Shape { trained: 2, frozen: 2, scalars: 0 };
+        let shape = Shape { trained: 2, frozen: 2, ..Shape::default() };
         Setting { shape, spectrum, dimension: Some(dimension), seed: 11, replica }
     }
 

@@ -84,6 +84,7 @@ mod tests {
         };
         Problem {
             rule: model.rule().unwrap(),
+            about: model.about(),
             spectrum: Spectrum::power_law(6, 0.5).unwrap(),
             dimension: Some(dimension),
             training: Training { scalar_ratio: 0.3, ..Training::online(0.4) },

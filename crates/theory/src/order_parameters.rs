@@ -167,7 +167,7 @@ impl OrderParameterOde {
         if error > 0.0 {
             note = format!("{note}; Gaussian averages by quadrature, estimated error {error:.1e}");
         }
-        for remark in problem.rule.warning(problem).into_iter().chain(problem.rule.invariance(&start)) {
+        for remark in problem.about.warning(problem).into_iter().chain(problem.about.invariance(&start)) {
             note = format!("{note}; {remark}");
         }
         if let Some((i, j)) = equal_rows(&start) {

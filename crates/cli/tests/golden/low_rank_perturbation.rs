@@ -259,6 +259,7 @@ fn problem(spec: &LowRank, dimension: u64, step: f64, off_own: bool, scalar_rati
         Training { scaling: StepScaling::Plain, scalar_ratio, constraint, ..Training::online(step) };
     Problem {
         rule: spec.rule().expect("a rule"),
+        about: spec.about(),
         spectrum: Spectrum::isotropic(),
         dimension: Some(dimension),
         training,

@@ -7,10 +7,10 @@ use didact_families::committee::{Committee, Output};
 use didact_math::gauss::erf;
 use didact_math::linalg::Mat;
 use didact_math::ode::{Options, Saving};
-use didact_model::observable::{Loss, Observable};
+use didact_model::observable::{Observable, Risk};
 use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw};
 use didact_model::{
-    Averages, Clock, Engine, Law, LocalRule, Needed, Overlaps, Problem, Record, Spectrum, Training,
+    Averages, Clock, Engine, Law, LocalRule, Needed, NoFamily, Overlaps, Problem, Record, Spectrum, Training,
     Trajectory, Unwatched,
 };
 use didact_simulate::{Direct, Reduced};
@@ -61,7 +61,7 @@ pub fn answer(kind: &str, inputs: &Inputs) -> Option<Answer> {
         "erf-noise" => Answer::exact(json!(averages(inputs).noise.to_rows())),
         "erf-initial-derivative" => initial_derivative(inputs),
         "erf-error-ode" | "erf-error-ode-noise" => {
-            let run = ode(inputs, vec![Arc::new(Loss)]);
+            let run = ode(inputs, vec![Arc::new(Risk)]);
             Answer::exact(per_alpha(inputs, run.replicas[0].rows.iter().map(|row| row[0]).collect()))
         }
         "erf-overlaps-ode" => Answer::exact(columns(inputs, &["R[0,0]", "R[0,1]", "Q[0,0]", "Q[0,1]"])),
@@ -194,6 +194,7 @@ fn problem(inputs: &Inputs) -> Problem {
     let label_noise = inputs.number_or("noise_var", 0.0).sqrt();
     Problem {
         rule,
+        about: Arc::new(NoFamily),
         spectrum,
         dimension: inputs.has("N").then(|| inputs.count("N") as u64),
         training: Training { label_noise, ..Training::online(inputs.number("eta")) },
@@ -241,6 +242,7 @@ fn linear_problem(inputs: &Inputs) -> Problem {
     };
     Problem {
         rule: Committee::soft(1, 1, "linear").rule().expect("a committee"),
+        about: Arc::new(NoFamily),
         spectrum: spectrum(inputs),
         dimension: Some(inputs.count("N") as u64),
         training: Training::online(inputs.number("eta")),
@@ -255,7 +257,7 @@ fn sampled(inputs: &Inputs, problem: &Problem, engine: &dyn Engine) -> Answer {
     let goal: Vec<f64> = inputs.absolute_tolerance().iter().map(|t| t / (5.0 * 2f64.sqrt())).collect();
     let mut replicas = 4000;
     loop {
-        let mut record = Record::new(inputs.list("alpha"), vec![Arc::new(Loss)]);
+        let mut record = Record::new(inputs.list("alpha"), vec![Arc::new(Risk)]);
         (record.replicas, record.seed) = (replicas, 5);
         let run = engine.run(problem, &record, &Unwatched).expect("a run");
         let mean = run.mean("loss").expect("the loss");

@@ -6,7 +6,7 @@ use didact_families::quadratic::{QuadraticNetworks, State};
 use didact_families::{Family, Model};
 use didact_math::linalg::Mat;
 use didact_math::ode::{Options, Saving};
-use didact_model::observable::{self, Loss, Observable};
+use didact_model::observable::{self, Observable, Risk};
 use didact_model::start::Given;
 use didact_model::{
     Clock, Constraint, Engine, LocalRule, Needed, Overlaps, Problem, Record, Spectrum, Training, Trajectory,
@@ -81,7 +81,7 @@ pub fn answer(kind: &str, inputs: &Inputs) -> Option<Answer> {
         }
         "gradient-generic" => json!(population::gradient(&*rule(inputs), &rows(inputs), &[]).to_rows()),
         "trajectory-risk" | "spherical-trajectory-risk" => {
-            let run = ode(inputs, vec![Arc::new(Loss)], kind.starts_with("spherical"));
+            let run = ode(inputs, vec![Arc::new(Risk)], kind.starts_with("spherical"));
             json!(run.replicas[0].rows.iter().map(|row| row[0]).collect::<Vec<_>>())
         }
         "trajectory-rho" => json!(matrix_at_end(inputs, "R")),
@@ -139,8 +139,12 @@ fn per_number(inputs: &Inputs, key: &str, values: Vec<Value>) -> Value {
     if inputs.0[key].is_array() { Value::Array(values) } else { values[0].clone() }
 }
 
+fn spec(inputs: &Inputs) -> QuadraticNetworks {
+    QuadraticNetworks::new(inputs.count("p"), inputs.count("p_star"))
+}
+
 fn rule(inputs: &Inputs) -> Arc<dyn LocalRule> {
-    QuadraticNetworks::new(inputs.count("p"), inputs.count("p_star")).rule().expect("widths")
+    spec(inputs).rule().expect("widths")
 }
 
 /// Student rows, then the teacher on the first axes.
@@ -169,6 +173,7 @@ fn problem(inputs: &Inputs, sphere: bool) -> Problem {
     let learning_rate = if is_flow(inputs) { 1.0 } else { inputs.number("eta") };
     Problem {
         rule,
+        about: spec(inputs).about(),
         spectrum,
         dimension: inputs.has("N").then(|| inputs.count("N") as u64),
         training: Training { constraint, ..Training::online(learning_rate) },

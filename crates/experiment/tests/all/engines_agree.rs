@@ -21,7 +21,15 @@ fn problem(spec: &Committee, spectrum: Spectrum, training: Training) -> Problem 
     let r = Mat::from_rows(&[vec![0.3, 0.05], vec![0.1, 0.25]]).unwrap();
     let blocks = (&q, &r, &Mat::identity(2));
     let start = Overlaps::spread(rule.shape(), &spectrum, blocks, spec.starting_scalars()).unwrap();
-    Problem { rule, spectrum, dimension: None, training, start: Arc::new(Given(start)), clock: Clock::Alpha }
+    Problem {
+        rule,
+        about: spec.about(),
+        spectrum,
+        dimension: None,
+        training,
+        start: Arc::new(Given(start)),
+        clock: Clock::Alpha,
+    }
 }
 
 fn record(problem: &Problem, times: &[f64], names: &[&str]) -> Record {

@@ -6,7 +6,7 @@ use didact_families::multi_index::MultiIndex;
 use didact_families::quadratic::QuadraticNetworks;
 use didact_math::linalg::Mat;
 use didact_model::constraint::{Constraint, Retraction};
-use didact_model::output_loss::OutputLoss;
+use didact_model::loss::Loss;
 use didact_model::start::{FrozenRows, RandomRows, RowLaw};
 use didact_model::{Clock, Engine, Problem, Record, Spectrum, Training, Trajectory, Unwatched, observable};
 use didact_simulate::FullBatch;
@@ -20,6 +20,7 @@ fn problem(spec: &impl Family, dimension: u64, rate: f64, ratio: f64) -> Problem
     let (trained, scalars) = (RowLaw::Sphere { radius: 1.0 }, vec![0.5; rule.shape().scalars]);
     Problem {
         rule,
+        about: spec.about(),
         spectrum: Spectrum::isotropic(),
         dimension: Some(dimension),
         training: Training::full_batch(rate, ratio),
@@ -39,7 +40,7 @@ fn three_units() -> MultiIndex {
         directions: 2,
         weights: Some(vec![1.5, -1.0, 0.7]),
         biases: Some(vec![0.1, -0.3, 0.5]),
-        ..MultiIndex::single("gelu", "z1+z2+z1*z2", OutputLoss::PseudoHuber { kappa: 1.0 })
+        ..MultiIndex::single("gelu", "z1+z2+z1*z2", Loss::PseudoHuber { kappa: 1.0 })
     }
 }
 
@@ -67,7 +68,7 @@ fn compare(problem: &Problem, names: &[&str], steps: usize, replicas: u32) {
 
 #[test]
 fn one_unit_on_phase_retrieval_follows_mean_field_theory() {
-    let spec = MultiIndex::single("gelu", "z^2", OutputLoss::PseudoHuber { kappa: 1.0 });
+    let spec = MultiIndex::single("gelu", "z^2", Loss::PseudoHuber { kappa: 1.0 });
     compare(&problem(&spec, 500, 0.4, 4.0), &["train_loss", "test_loss", "Q[0,0]"], 8, 32);
 }
 

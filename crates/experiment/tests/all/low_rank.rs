@@ -31,6 +31,7 @@ fn problem(spec: &LowRank, dimension: Option<u64>, rate: f64) -> Problem {
     let constraint = Constraint { sphere: Some(Retraction::Tangent), off_own, ..Constraint::none() };
     Problem {
         rule: spec.rule().unwrap(),
+        about: spec.about(),
         spectrum: Spectrum::isotropic(),
         dimension,
         training: Training { constraint, ..Training::online(rate) },

@@ -31,6 +31,8 @@ pub use stationary::{Stationary, StationaryError, manifold_dimension, student_de
 
 use super::{Family, ModelError, Reference, Refusal};
 use didact_math::linalg::Mat;
+use didact_model::observable::Observable;
+use didact_model::overlaps::Overlaps;
 use didact_model::problem::Problem;
 use didact_model::quantity::Quantity;
 use didact_model::rule::LocalRule;
@@ -80,8 +82,8 @@ impl Family for QuadraticNetworks {
                 return Err(ModelError::Zero { name });
             }
         }
-        let reference = self.reference.as_ref().map(|rows| self.check_reference(rows)).transpose()?;
-        Ok(Arc::new(QuadraticRule::new(self.students, self.teachers, reference)))
+        self.checked_reference()?;
+        Ok(Arc::new(QuadraticRule::new(self.students, self.teachers)))
     }
 
     fn starting_scalars(&self) -> Vec<f64> {
@@ -96,12 +98,29 @@ impl Family for QuadraticNetworks {
         validation::admits(problem)
     }
 
+    fn observables(&self) -> Vec<Arc<dyn Observable>> {
+        let reference = self.checked_reference().ok().flatten();
+        observables::all(self.students, self.teachers, reference.as_ref())
+    }
+
+    fn warning(&self, problem: &Problem) -> Option<String> {
+        validation::learning_rate(problem)
+    }
+
+    fn invariance(&self, start: &Overlaps) -> Option<String> {
+        validation::invariant_set(start)
+    }
+
     fn examples() -> Vec<Self> {
         [(1, 1), (2, 1), (1, 2), (2, 2), (3, 2)].map(|(p, teachers)| Self::new(p, teachers)).into()
     }
 }
 
 impl QuadraticNetworks {
+    fn checked_reference(&self) -> Result<Option<Mat>, ModelError> {
+        self.reference.as_ref().map(|rows| self.check_reference(rows)).transpose()
+    }
+
     fn check_reference(&self, rows: &[Vec<f64>]) -> Result<Mat, ModelError> {
         let invalid = |message: String| ModelError::Invalid { name: "reference", message };
         let rho = Mat::from_rows(rows)

@@ -129,7 +129,10 @@ fn a_batch_is_its_samples() {
             rule.kick(&Sample { scalars, ..draw.sample() }, &mut kick);
             for i in 0..shape.trained {
                 let (got, one) = (rows[i * size + j], kick.rows[i]);
-                assert!(!rule.steps_abreast() || got == one, "{name}: sample {j} depends on its company");
+                assert!(
+                    !rule.steps_in_lanes() || got == one,
+                    "{name}: sample {j} depends on the rest of its batch"
+                );
                 // Another order of the operations: a few roundings of terms of size 1.
                 assert!(
                     (got - one).abs() < 1e-13 * (1.0 + one.abs()),

@@ -1,6 +1,6 @@
 use super::*;
 use didact_model::start::Given;
-use didact_model::{Clock, Spectrum, Training};
+use didact_model::{Clock, NoFamily, Spectrum, Training};
 
 /// Three trained sine units with trained output weights learn from two: enough of a rule to step with.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ impl Sines {
 
 impl LocalRule for Sines {
     fn shape(&self) -> Shape {
-        Shape { trained: 3, frozen: 2, scalars: 3 }
+        Shape { trained: 3, frozen: 2, scalars: 3, ..Shape::default() }
     }
     fn loss(&self, sample: &Sample) -> f64 {
         0.5 * Self::error(sample).powi(2)
@@ -41,6 +41,7 @@ fn blocks_of_steps_give_the_trajectory_of_single_steps() {
     let (d, seat) = (37, Seat { seed: 5, replica: 1, stage: 0 });
     let problem = Problem {
         rule: rule.clone(),
+        about: Arc::new(NoFamily),
         spectrum,
         dimension: Some(d as u64),
         training,
@@ -85,6 +86,7 @@ fn slabs_of_a_large_batch_give_the_step_of_the_whole_batch() {
         Training { label_noise: 0.1, batch, constraint: Constraint::sphere(), ..Training::online(20.0) };
     let problem = Problem {
         rule: rule.clone(),
+        about: Arc::new(NoFamily),
         spectrum,
         dimension: Some(d as u64),
         training,

@@ -24,7 +24,7 @@ fn with_teachers(overlap: f64, spec: &Committee, spectrum: Spectrum, training: T
     let t = Mat::from_fn(spec.teachers, spec.teachers, |i, j| if i == j { 1.0 } else { overlap });
     let start = Overlaps::spread(rule.shape(), &spectrum, (&q, &r, &t), Vec::new()).unwrap();
     let start = Arc::new(Given(start));
-    Problem { rule, spectrum, dimension: Some(60), training, start, clock: Clock::Steps }
+    Problem { rule, about: spec.about(), spectrum, dimension: Some(60), training, start, clock: Clock::Steps }
 }
 
 fn chains(problem: &Problem, count: u32) -> Vec<ReducedChain> {

@@ -6,11 +6,11 @@ use didact_families::multi_index::MultiIndex;
 use didact_math::linalg::{Mat, dot};
 use didact_math::random::{Address, Stream};
 use didact_model::constraint::{Constraint, Retraction};
+use didact_model::loss::Loss;
 use didact_model::observable;
-use didact_model::output_loss::OutputLoss;
 use didact_model::start::{FrozenRows, RandomRows, RowLaw, Setting};
 use didact_model::{
-    Clock, Engine, Kick, LocalRule, Overlaps, Problem, Record, Sample, Samples, Spectrum, Training,
+    Clock, Engine, Kick, LocalRule, NoFamily, Overlaps, Problem, Record, Sample, Samples, Spectrum, Training,
     Trajectory, Unwatched,
 };
 use didact_simulate::FullBatch;
@@ -26,6 +26,7 @@ fn problem(rule: Arc<dyn LocalRule>, dimension: u64, training: Training, scalars
     };
     Problem {
         rule,
+        about: Arc::new(NoFamily),
         spectrum: Spectrum::isotropic(),
         dimension: Some(dimension),
         training,
@@ -35,7 +36,7 @@ fn problem(rule: Arc<dyn LocalRule>, dimension: u64, training: Training, scalars
 }
 
 fn phase_retrieval(dimension: u64, ratio: f64, rate: f64) -> Problem {
-    let spec = MultiIndex::single("gelu", "z^2", OutputLoss::PseudoHuber { kappa: 1.0 });
+    let spec = MultiIndex::single("gelu", "z^2", Loss::PseudoHuber { kappa: 1.0 });
     problem(spec.rule().unwrap(), dimension, Training::full_batch(rate, ratio), vec![])
 }
 
@@ -146,7 +147,7 @@ fn threads_order_and_storage_change_no_bit() {
 fn twin_units_with_twice_the_step_are_one_unit() {
     // m = 2 with equal (a, b) and equal rows: the gradient of each carries 1/m.
     let (d, n) = (25, 100);
-    let one = MultiIndex::single("gelu", "z^2", OutputLoss::LogCosh);
+    let one = MultiIndex::single("gelu", "z^2", Loss::LogCosh);
     let two = MultiIndex { students: 2, ..one.clone() };
     let samples = Some(Samples::Count(n as u64));
     let alone = problem(
@@ -192,7 +193,7 @@ fn rotating_inputs_and_rows_and_permuting_samples_changes_nothing() {
         students: 2,
         directions: 2,
         weights: Some(vec![1.5, -1.0]),
-        ..MultiIndex::single("gelu", "z1+z2+z1*z2", OutputLoss::PseudoHuber { kappa: 1.0 })
+        ..MultiIndex::single("gelu", "z1+z2+z1*z2", Loss::PseudoHuber { kappa: 1.0 })
     };
     let samples = Some(Samples::Count(n as u64));
     let training = Training { samples, ..Training::full_batch(0.8, 1.0) };
@@ -230,7 +231,7 @@ fn every_constraint_is_kept() {
     let mut seen = 0;
     for model in Model::examples() {
         let (rule, scalars) = (model.rule().unwrap(), model.starting_scalars());
-        let (shape, own) = (rule.shape(), rule.own_frozen());
+        let (shape, own) = (rule.shape(), rule.shape().own_frozen);
         // Before and after six steps.
         let ends = |constraint: Constraint| {
             // Steep units (He_3) leave every reasonable range with larger steps.

@@ -26,6 +26,7 @@ fn problem(
     let start = Overlaps::spread(rule.shape(), &spectrum, (q, r, &t), spec.starting_scalars()).unwrap();
     Problem {
         rule,
+        about: spec.about(),
         spectrum,
         dimension: Some(dimension),
         training,
@@ -145,6 +146,7 @@ fn eigenspaces_smaller_than_the_number_of_rows() {
     for batch in [1, 2] {
         let problem = Problem {
             rule: rule.clone(),
+            about: spec.about(),
             spectrum: spectrum.clone(),
             dimension: Some(14),
             training: Training { batch, ..Training::online(3.0) },

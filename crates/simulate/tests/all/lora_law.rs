@@ -10,23 +10,22 @@ use didact_math::random::statistics::{Moments, two_sample};
 use didact_model::constraint::{Constraint, Retraction};
 use didact_model::problem::StepScaling;
 use didact_model::start::Given;
-use didact_model::{
-    Clock, Engine, LocalRule, Overlaps, Problem, Record, Spectrum, Training, Unwatched, observable,
-};
+use didact_model::{Clock, Engine, Overlaps, Problem, Record, Spectrum, Training, Unwatched, observable};
 use didact_simulate::{Direct, Reduced};
 use std::sync::Arc;
 
 fn problem(
-    rule: Arc<dyn LocalRule>,
+    spec: &impl Family,
     dimension: u64,
     (batch, rate, sphere): (usize, f64, Retraction),
     (q, r, t): (&Mat, &Mat, &Mat),
     scalars: Vec<f64>,
 ) -> Problem {
-    let spectrum = Spectrum::isotropic();
+    let (rule, spectrum) = (spec.rule().unwrap(), Spectrum::isotropic());
     let start = Overlaps::spread(rule.shape(), &spectrum, (q, r, t), scalars).unwrap();
     Problem {
         rule,
+        about: spec.about(),
         spectrum,
         dimension: Some(dimension),
         training: Training {
@@ -43,7 +42,7 @@ fn problem(
 fn single(spec: &LoraSingleIndex, d: u64, how: (usize, f64, Retraction)) -> Problem {
     let one = Mat::identity(1);
     let m = Mat::from_fn(1, 1, |_, _| 0.2);
-    problem(spec.rule().unwrap(), d, how, (&one, &m, &one), vec![0.15])
+    problem(spec, d, how, (&one, &m, &one), vec![0.15])
 }
 
 /// |z| < 4 for means and variances (of a product: for the covariance), and the same in terms of the Kolmogorov-Smirnov p-value.
@@ -101,14 +100,14 @@ fn misaligned_and_two_layer_chains_agree_in_law() {
     let teachers = Mat::from_rows(&[vec![1.0, 0.2], vec![0.2, 1.0]]).unwrap();
     let r = Mat::from_rows(&[vec![0.3, -0.1]]).unwrap();
     let how = (5, 0.4, Retraction::Euclidean);
-    let misaligned = problem(spec.rule().unwrap(), 12, how, (&Mat::identity(1), &r, &teachers), vec![0.2]);
+    let misaligned = problem(&spec, 12, how, (&Mat::identity(1), &r, &teachers), vec![0.2]);
     assert_same_law(&misaligned, 30.0, &["u", "m", "q"], "misaligned");
 
-    let rule = LoraTwoLayer::uniform(3, 2, 0.5, "h2").rule().unwrap();
+    let spec = LoraTwoLayer::uniform(3, 2, 0.5, "h2");
     let q = Mat::from_rows(&[vec![1.0, 0.2], vec![0.2, 1.0]]).unwrap();
     let r = Mat::from_fn(2, 3, |i, k| 0.2 - 0.15 * (i + k) as f64);
     let scalars = vec![0.2, -0.1, 0.1, 0.3, -0.2, 0.1];
-    let two = problem(rule, 12, (30, 0.1, Retraction::Euclidean), (&q, &r, &Mat::identity(3)), scalars);
+    let two = problem(&spec, 12, (30, 0.1, Retraction::Euclidean), (&q, &r, &Mat::identity(3)), scalars);
     assert_same_law(&two, 20.0, &["R[0,0]", "R[1,2]", "Q[0,1]", "scalar[0]", "scalar[3]"], "two-layer");
 }
 

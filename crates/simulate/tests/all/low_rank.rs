@@ -37,6 +37,7 @@ fn problem(spec: &LowRank, off_own: bool, training: Training) -> Problem {
     let constraint = Constraint { sphere, scalar_sphere, off_own, ..training.constraint };
     Problem {
         rule: spec.rule().unwrap(),
+        about: spec.about(),
         spectrum: Spectrum::isotropic(),
         dimension: Some(12),
         training: Training { scaling: StepScaling::Plain, constraint, ..training },

@@ -14,11 +14,13 @@ use serde_json::json;
 use std::sync::Arc;
 
 fn problem(start: &State, dimension: u64, learning_rate: f64) -> Problem {
-    let rule = QuadraticNetworks::new(start.rho.rows(), start.rho.cols()).rule().unwrap();
+    let spec = QuadraticNetworks::new(start.rho.rows(), start.rho.cols());
+    let rule = spec.rule().unwrap();
     let (spectrum, t) = (Spectrum::isotropic(), Mat::identity(start.rho.cols()));
     let overlaps = Overlaps::spread(rule.shape(), &spectrum, (&start.q, &start.rho, &t), vec![]).unwrap();
     Problem {
         rule,
+        about: spec.about(),
         spectrum,
         dimension: Some(dimension),
         training: Training::online(learning_rate),

@@ -14,7 +14,15 @@ use std::sync::Arc;
 pub fn problem(spec: &Committee, spectrum: Spectrum, training: Training, blocks: Vec<Mat>) -> Problem {
     let rule = spec.rule().unwrap();
     let start = Overlaps::new(rule.shape(), blocks, spec.starting_scalars(), spectrum.len()).unwrap();
-    Problem { rule, spectrum, dimension: None, training, start: Arc::new(Given(start)), clock: Clock::Alpha }
+    Problem {
+        rule,
+        about: spec.about(),
+        spectrum,
+        dimension: None,
+        training,
+        start: Arc::new(Given(start)),
+        clock: Clock::Alpha,
+    }
 }
 
 /// A random Gram of rows that have length `scale` on average.

@@ -3,12 +3,12 @@
 use didact_families::Family;
 use didact_families::multi_index::MultiIndex;
 use didact_math::linalg::{Mat, is_psd};
-use didact_model::output_loss::OutputLoss;
+use didact_model::loss::Loss;
 use didact_model::{LocalRule, Overlaps};
 use didact_theory::dmft::{Equations, LinearDescent, Points, Process, Sampling};
 use std::sync::Arc;
 
-const HUBER: OutputLoss = OutputLoss::PseudoHuber { kappa: 1.0 };
+const HUBER: Loss = Loss::PseudoHuber { kappa: 1.0 };
 
 /// Rows of length `length`, orthogonal to each other and to orthonormal frozen rows.
 fn start(rule: &Arc<dyn LocalRule>, length: f64) -> Overlaps {
@@ -103,7 +103,7 @@ fn losses_fall_for_many_steps() {
 #[test]
 fn a_linear_student_follows_marchenko_and_pastur_at_any_number_of_samples() {
     for (ratio, step, noise) in [(0.5, 0.2, 1.0), (2.0, 0.3, 0.5), (4.0, 0.5, 0.0)] {
-        let base = equations(&MultiIndex::single("linear", "z", OutputLoss::Square), step, ratio);
+        let base = equations(&MultiIndex::single("linear", "z", Loss::HALF_SQUARE), step, ratio);
         let equations = Equations { label_noise: noise, ..base };
         let mut points = points(&equations, 256, 8, 0);
         let mut process = Process::new(&equations, &mut points);

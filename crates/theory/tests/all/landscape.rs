@@ -7,7 +7,7 @@ use didact_families::multi_index::MultiIndex;
 use didact_math::gauss::GaussianRule;
 use didact_math::linalg::dot;
 use didact_math::spectra::End;
-use didact_model::output_loss::OutputLoss;
+use didact_model::loss::Loss;
 use didact_model::{Kick, LocalRule, Sample};
 use didact_theory::dmft::{Points, Process, Sampling};
 use didact_theory::landscape::{
@@ -16,9 +16,9 @@ use didact_theory::landscape::{
 };
 use std::sync::Arc;
 
-const HUBER: OutputLoss = OutputLoss::PseudoHuber { kappa: 1.0 };
+const HUBER: Loss = Loss::PseudoHuber { kappa: 1.0 };
 
-fn single(activation: &str, link: &str, loss: OutputLoss) -> Arc<dyn LocalRule> {
+fn single(activation: &str, link: &str, loss: Loss) -> Arc<dyn LocalRule> {
     MultiIndex::single(activation, link, loss).rule().unwrap()
 }
 
@@ -46,14 +46,14 @@ fn the_weights_are_bounded_by_the_slope_of_the_loss_and_the_curvature_of_the_uni
     let cases = [
         ("gelu", HUBER, -0.7978845608028654),
         ("quadratic", HUBER, -2.0),
-        ("gelu", OutputLoss::LogCosh, -0.7978845608028654),
+        ("gelu", Loss::LogCosh, -0.7978845608028654),
     ];
     for (activation, loss, infimum) in cases {
         let got = weight_infimum(single(activation, "z^2", loss).as_ref(), false).unwrap();
         assert!((got - infimum).abs() < 1e-9, "{activation}: {got}");
     }
     // Bounded labels bound the weights of the square loss too.
-    assert!(weight_infimum(single("gelu", "tanh(z^2)", OutputLoss::Square).as_ref(), false).is_ok());
+    assert!(weight_infimum(single("gelu", "tanh(z^2)", Loss::HALF_SQUARE).as_ref(), false).is_ok());
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn spectral_methods_on_data_reach_the_predicted_overlap() {
 
 #[test]
 fn questions_without_an_answer_are_refused() {
-    let square = descent(&single("gelu", "z^2", OutputLoss::Square), 1.0);
+    let square = descent(&single("gelu", "z^2", Loss::HALF_SQUARE), 1.0);
     assert!(matches!(square.threshold(0, 2), Err(LandscapeError::Unbounded { .. })));
     let easy = descent(&single("gelu", "z^3-3z", HUBER), 1.0);
     assert_eq!(easy.threshold(0, 2), Err(LandscapeError::NothingHard));
@@ -315,9 +315,9 @@ fn questions_without_an_answer_are_refused() {
     assert!(matches!(wild.along(4.0, &[30], 0), Err(LandscapeError::Diverges { .. })));
     assert!(Descent::new(single("gelu", "z^2", HUBER), -1.0, 1.0, 0.0).is_err());
     // The logistic loss is bounded for bounded labels alone.
-    let logistic = descent(&single("gelu", "z^2", OutputLoss::Logistic), 1.0);
+    let logistic = descent(&single("gelu", "z^2", Loss::Logistic), 1.0);
     assert!(matches!(logistic.threshold(0, 2), Err(LandscapeError::Unbounded { .. })));
-    let bounded = descent(&single("gelu", "min(z^2, 1)", OutputLoss::Logistic), 1.0);
+    let bounded = descent(&single("gelu", "min(z^2, 1)", Loss::Logistic), 1.0);
     assert!(bounded.initial_threshold().unwrap() > 0.0);
 }
 

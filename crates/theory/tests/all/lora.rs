@@ -12,18 +12,19 @@ use didact_math::ode::{Method, Options};
 use didact_model::constraint::Constraint;
 use didact_model::start::Given;
 use didact_model::{
-    Clock, Engine, LocalRule, Needed, Overlaps, Problem, Record, Spectrum, Training, Trajectory, Unwatched,
-    observable,
+    Clock, Engine, Needed, Overlaps, Problem, Record, Spectrum, Training, Trajectory, Unwatched, observable,
 };
 use didact_theory::OrderParameterOde;
 use std::sync::Arc;
 
-fn problem(rule: Arc<dyn LocalRule>, q: &Mat, r: &Mat, scalars: Vec<f64>) -> Problem {
+fn problem(spec: &impl Family, q: &Mat, r: &Mat, scalars: Vec<f64>) -> Problem {
+    let rule = spec.rule().unwrap();
     let spectrum = Spectrum::isotropic();
     let frozen = Mat::identity(rule.shape().frozen);
     let start = Overlaps::spread(rule.shape(), &spectrum, (q, r, &frozen), scalars).unwrap();
     Problem {
         rule,
+        about: spec.about(),
         spectrum,
         dimension: None,
         training: Training { constraint: Constraint::sphere(), ..Training::online(1.0) },
@@ -45,7 +46,7 @@ fn the_general_equations_are_the_flow_of_the_adapter() {
         let spec = LoraSingleIndex { labels: labels.into(), ..LoraSingleIndex::matched(mu, name) };
         let landscape = spec.landscape().unwrap();
         let one = Mat::identity(1);
-        let problem = problem(spec.rule().unwrap(), &one, &Mat::from_fn(1, 1, |_, _| 0.1), vec![0.05]);
+        let problem = problem(&spec, &one, &Mat::from_fn(1, 1, |_, _| 0.1), vec![0.05]);
         let times = if name == "He3" { [0.5, 2.0, 4.0] } else { [5.0, 20.0, 60.0] };
         let own =
             Flow { landscape: &landscape, delta: 1.0 }.states(State::aligned(0.05, 0.1), &times).unwrap();
@@ -62,8 +63,7 @@ fn the_general_equations_are_the_flow_of_the_adapter() {
 #[test]
 fn stiff_equations_of_a_tenth_hermite_unit_do_not_stall() {
     let spec = LoraSingleIndex::matched(0.6, "He10");
-    let problem =
-        problem(spec.rule().unwrap(), &Mat::identity(1), &Mat::from_fn(1, 1, |_, _| 0.0316), vec![0.0316]);
+    let problem = problem(&spec, &Mat::identity(1), &Mat::from_fn(1, 1, |_, _| 0.0316), vec![0.0316]);
     let end = 1e7 / time_scale(10);
     let run = run(&problem, Method::Stiff, &[end], &["m_eff"]);
     assert!((run.replicas[0].rows[0][0].abs() - 1.0).abs() < 1e-4, "{:?}", run.replicas[0].rows);
@@ -75,7 +75,7 @@ fn two_layer(mu: Vec<f64>, v: Vec<f64>, rank: usize, q: &Mat, m: &Mat, u: &Mat) 
         output_weights: PerUnit::Each(v),
         ..LoraTwoLayer::uniform(mu.len(), rank, 0.5, "h2")
     };
-    problem(spec.rule().unwrap(), q, &m.transpose(), u.as_slice().to_vec())
+    problem(&spec, q, &m.transpose(), u.as_slice().to_vec())
 }
 
 #[test]

@@ -28,7 +28,15 @@ fn problem(start: &State, learning_rate: Option<f64>) -> Problem {
     let overlaps = Overlaps::spread(rule.shape(), &spectrum, (&start.q, &start.rho, &t), vec![]).unwrap();
     let clock = if learning_rate.is_some() { Clock::Alpha } else { Clock::Flow };
     let training = Training::online(learning_rate.unwrap_or(1.0));
-    Problem { rule, spectrum, dimension: None, training, start: Arc::new(Given(overlaps)), clock }
+    Problem {
+        rule,
+        about: spec.about(),
+        spectrum,
+        dimension: None,
+        training,
+        start: Arc::new(Given(overlaps)),
+        clock,
+    }
 }
 
 /// The engine that goes with a learning rate, or with none.
@@ -221,11 +229,11 @@ fn the_finite_rate_plateau_is_reached_and_never_left_without_overlaps() {
     assert!(distance(&end.q, &Mat::identity(6).scaled(norm)) < 1e-10);
     let here = problem(&start, Some(0.6));
     let overlaps = here.start.draw(&setting(&here)).unwrap();
-    let remark = here.rule.invariance(&overlaps).unwrap();
+    let remark = here.about.invariance(&overlaps).unwrap();
     assert!(remark.contains("noise-seeded-escape"), "{remark}");
-    assert_eq!(here.rule.warning(&here), None);
+    assert_eq!(here.about.warning(&here), None);
     let fast = problem(&start, Some(0.95));
-    let warning = fast.rule.warning(&fast).unwrap();
+    let warning = fast.about.warning(&fast).unwrap();
     assert!(warning.contains("0.9") && warning.contains("divergence is expected"), "{warning}");
 }
 
@@ -246,7 +254,7 @@ fn a_missing_direction_is_never_learned_and_separated_ones_make_a_staircase() {
     let start = State::orthonormal(rho);
     assert!((later(&start, None, 400.0).risk() - 5.0 / 9.0).abs() < 1e-6);
     let here = problem(&start, None);
-    let remark = here.rule.invariance(&here.start.draw(&setting(&here)).unwrap()).unwrap();
+    let remark = here.about.invariance(&here.start.draw(&setting(&here)).unwrap()).unwrap();
     assert!(remark.contains("rank 1 of 3") && remark.contains("0.55556"), "{remark}");
     // Singular values 0.1, 1e-6, 1e-11: each step of ln 10⁵ takes 2.25 ln(10¹⁰) in t.
     let steps = Mat::from_fn(6, 3, |i, j| if i == j { [0.1, 1e-6, 1e-11][j] } else { 0.0 });

@@ -3,10 +3,10 @@
 use didact_families::Family;
 use didact_families::multi_index::MultiIndex;
 use didact_math::spectra::End;
-use didact_model::output_loss::OutputLoss;
+use didact_model::loss::Loss;
 use didact_theory::landscape::Run;
 
-const HUBER: OutputLoss = OutputLoss::PseudoHuber { kappa: 1.0 };
+const HUBER: Loss = Loss::PseudoHuber { kappa: 1.0 };
 
 /// m units on z1 + z2 + z1 z2 with weights of both signs.
 fn network(m: usize) -> MultiIndex {

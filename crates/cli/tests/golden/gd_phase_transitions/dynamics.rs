@@ -6,8 +6,8 @@ use didact_families::Family;
 use didact_families::multi_index::MultiIndex;
 use didact_math::activation;
 use didact_math::linalg::Mat;
+use didact_model::loss::Loss;
 use didact_model::observable::{self, Snapshot};
-use didact_model::output_loss::OutputLoss;
 use didact_model::record::Crossing;
 use didact_model::start::{FrozenRows, RandomRows, RowLaw};
 use didact_model::trajectory::Replica;
@@ -30,7 +30,7 @@ pub fn answer(kind: &str, inputs: &Inputs) -> Option<Answer> {
         }
         "hessian-weight" => {
             let (z, y) = (inputs.list("z"), inputs.list("y"));
-            let loss = OutputLoss::PseudoHuber { kappa: inputs.number("kappa") };
+            let loss = Loss::PseudoHuber { kappa: inputs.number("kappa") };
             let weights = ["gelu", "quadratic"].into_iter().flat_map(|unit| {
                 // The label itself is the latent projection.
                 let rule = rule(inputs, MultiIndex::single(unit, "z", loss));
@@ -71,16 +71,17 @@ fn rule(inputs: &Inputs, spec: MultiIndex) -> Arc<dyn LocalRule> {
 fn success(inputs: &Inputs) -> Vec<f64> {
     let kappa = || inputs.number("kappa");
     let loss = match inputs.0["loss"].as_str() {
-        Some("square") => OutputLoss::Square,
-        Some("logcosh") => OutputLoss::LogCosh,
-        Some("huber") => OutputLoss::Huber { kappa: kappa() },
-        _ => OutputLoss::PseudoHuber { kappa: kappa() },
+        Some("square") => Loss::HALF_SQUARE,
+        Some("logcosh") => Loss::LogCosh,
+        Some("huber") => Loss::Huber { kappa: kappa() },
+        _ => Loss::PseudoHuber { kappa: kappa() },
     };
     let text = |key: &str, default: &str| inputs.0[key].as_str().unwrap_or(default).to_string();
     let spec = MultiIndex::single(&text("activation", "gelu"), &text("link", "z^2"), loss);
     let fraction = |delta: f64| {
         let problem = Problem {
             rule: rule(inputs, spec.clone()),
+            about: spec.about(),
             spectrum: Spectrum::isotropic(),
             dimension: Some(inputs.count("d") as u64),
             training: Training::full_batch(inputs.number("eta"), delta),

@@ -73,7 +73,7 @@ impl Abreast {
             chain.batch == 1
                 && chain.shape.scalars == 0
                 && chain.barred.is_none()
-                && chain.rule.steps_abreast()
+                && chain.rule.steps_in_lanes()
                 && chain.spaces.iter().all(|space| space.rest.is_some())
         };
         let alike = |a: &ReducedChain, b: &ReducedChain| {

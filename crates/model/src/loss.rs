@@ -1,21 +1,25 @@
-//! Losses ℓ(y, f) of a single output f: of the residual f − y, with slopes that stay bounded when labels do not, and the logistic one.
+//! Losses ℓ(y, f) of a single output f: the one notion of loss that all families share.
 
 use didact_math::dispatch;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// ℓ(y, f); all but the logistic loss are ρ(r) with r = f − y, so that ∂²ℓ/∂f∂y = −ρ″.
+/// ℓ(y, f). All but the last two are functions ρ(r) of the residual r = f − y, so that ∂²ℓ/∂f∂y = −ρ″.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", deny_unknown_fields, rename_all = "kebab-case")]
-pub enum OutputLoss {
-    /// r²/2.
-    Square,
-    /// κ² (√(1 + r²/κ²) − 1): ρ′ = r/q, ρ″ = q⁻³, q = √(1 + r²/κ²), so |ρ′| < κ.
+pub enum Loss {
+    /// weight r²/2, the half-squared error unless a weight is given.
+    Square {
+        /// What multiplies r²/2: 1 is the half-squared error, 2 the squared error.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        weight: f64,
+    },
+    /// κ² (√(1 + r²/κ²) − 1), κ = `kappa`: ρ′ = r/q, ρ″ = q⁻³, q = √(1 + r²/κ²), so |ρ′| < κ.
     PseudoHuber {
         /// κ > 0, where the square loss goes over into the absolute one.
         kappa: f64,
     },
-    /// r²/2 for |r| ≤ κ, else κ|r| − κ²/2.
+    /// r²/2 for |r| ≤ κ, else κ|r| − κ²/2, κ = `kappa`.
     Huber {
         /// κ > 0.
         kappa: f64,
@@ -25,14 +29,58 @@ pub enum OutputLoss {
     /// log(1 + eᶠ) − y f, the cross-entropy of a label y in [0, 1] and the probability s(f) = 1/(1 + e⁻ᶠ): its slope is s(f) − y,
     /// its curvature s (1 − s).
     Logistic,
+    /// 1 − y f: its slope is −y, its curvature 0.
+    Correlation,
 }
 
-impl OutputLoss {
+fn one() -> f64 {
+    1.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_one(weight: &f64) -> bool {
+    *weight == 1.0
+}
+
+/// What multiplies the squared error, for families that know their averages for this loss alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Prefactor {
+    /// loss = (label − output)² / 2.
+    #[default]
+    Half,
+    /// loss = (label − output)².
+    One,
+}
+
+impl Prefactor {
+    /// ∂loss/∂f = −weight (label − f): 1 for [`Prefactor::Half`], 2 for [`Prefactor::One`].
+    pub fn weight(self) -> f64 {
+        match self {
+            Self::Half => 1.0,
+            Self::One => 2.0,
+        }
+    }
+}
+
+impl From<Prefactor> for Loss {
+    fn from(prefactor: Prefactor) -> Self {
+        Self::Square { weight: prefactor.weight() }
+    }
+}
+
+impl Loss {
+    /// (f − y)²/2.
+    pub const HALF_SQUARE: Self = Self::Square { weight: 1.0 };
+
+    /// (f − y)².
+    pub const SQUARE: Self = Self::Square { weight: 2.0 };
+
     /// ℓ(y, f).
     pub fn value(self, output: f64, label: f64) -> f64 {
         let r = output - label;
         match self {
-            Self::Square => 0.5 * r * r,
+            Self::Square { weight } => 0.5 * weight * r * r,
             Self::PseudoHuber { kappa } => {
                 // κ²(q − 1) = r²/(q + 1): no cancellation at small r.
                 r * r / (1.0 + (1.0 + (r / kappa) * (r / kappa)).sqrt())
@@ -43,18 +91,21 @@ impl OutputLoss {
             Self::LogCosh => r.abs() + (-2.0 * r.abs()).exp().ln_1p() - std::f64::consts::LN_2,
             // exp overflows at the same place.
             Self::Logistic => output.max(0.0) + (-output.abs()).exp().ln_1p() - label * output,
+            Self::Correlation => 1.0 - label * output,
         }
     }
 
     /// ∂ℓ/∂f.
+    #[inline]
     pub fn slope(self, output: f64, label: f64) -> f64 {
         let r = output - label;
         match self {
-            Self::Square => r,
+            Self::Square { weight } => weight * r,
             Self::PseudoHuber { kappa } => r / (1.0 + (r / kappa) * (r / kappa)).sqrt(),
             Self::Huber { kappa } => r.clamp(-kappa, kappa),
             Self::LogCosh => r.tanh(),
             Self::Logistic => probability(output) - label,
+            Self::Correlation => -label,
         }
     }
 
@@ -62,7 +113,7 @@ impl OutputLoss {
     pub fn curvature(self, output: f64, label: f64) -> f64 {
         let r = output - label;
         match self {
-            Self::Square => 1.0,
+            Self::Square { weight } => weight,
             Self::PseudoHuber { kappa } => {
                 let q = 1.0 + (r / kappa) * (r / kappa);
                 1.0 / (q * q.sqrt())
@@ -74,19 +125,20 @@ impl OutputLoss {
             },
             Self::LogCosh => 1.0 - r.tanh() * r.tanh(),
             Self::Logistic => probability(output) * probability(-output),
+            Self::Correlation => 0.0,
         }
     }
 
-    /// ∂²ℓ/∂f∂y from ∂²ℓ/∂f²: their negative for residual losses, −1 for the logistic one.
+    /// ∂²ℓ/∂f∂y from ∂²ℓ/∂f²: its negative for functions of the residual, −1 for the other two.
     pub fn mixed(self, curvature: f64) -> f64 {
-        if self == Self::Logistic { -1.0 } else { -curvature }
+        if matches!(self, Self::Logistic | Self::Correlation) { -1.0 } else { -curvature }
     }
 
-    /// ℓ of many samples from their residuals f − y and labels. Residual losses do not read the labels.
+    /// ℓ of many samples from their residuals f − y and labels. Functions of the residual do not read the labels.
     pub fn values(self, residuals: &[f64], labels: &[f64], out: &mut [f64]) {
         match self {
             Self::PseudoHuber { kappa } => pseudo_huber_values(kappa, residuals, out),
-            Self::Logistic => {
+            Self::Logistic | Self::Correlation => {
                 for (out, (r, y)) in out.iter_mut().zip(residuals.iter().zip(labels)) {
                     *out = self.value(r + y, *y);
                 }
@@ -95,30 +147,17 @@ impl OutputLoss {
         }
     }
 
-    /// ∂ℓ/∂f and ∂²ℓ/∂f² of many samples from their residuals f − y and labels. Residual losses do not read the labels.
+    /// ∂ℓ/∂f and ∂²ℓ/∂f² of many samples from their residuals f − y and labels. Functions of the residual do not read the labels.
     pub fn slopes(self, residuals: &[f64], labels: &[f64], slope: &mut [f64], curvature: &mut [f64]) {
         slopes(self, residuals, labels, slope, curvature);
     }
 
-    /// True when the loss is not a function of f − y alone.
-    pub fn reads_labels(self) -> bool {
-        self == Self::Logistic
-    }
-
-    /// sup |∂ℓ/∂f| over labels of any size: infinite for the square and the logistic loss.
-    pub fn steepest(self) -> f64 {
+    /// Name and value of the parameter, of the losses that have one. It must be positive and finite.
+    pub fn parameter(self) -> Option<(&'static str, f64)> {
         match self {
-            Self::Square | Self::Logistic => f64::INFINITY,
-            Self::PseudoHuber { kappa } | Self::Huber { kappa } => kappa,
-            Self::LogCosh => 1.0,
-        }
-    }
-
-    /// κ, of the losses that have one.
-    pub fn kappa(self) -> Option<f64> {
-        match self {
-            Self::PseudoHuber { kappa } | Self::Huber { kappa } => Some(kappa),
-            Self::Square | Self::LogCosh | Self::Logistic => None,
+            Self::Square { weight } => Some(("weight", weight)),
+            Self::PseudoHuber { kappa } | Self::Huber { kappa } => Some(("kappa", kappa)),
+            Self::LogCosh | Self::Logistic | Self::Correlation => None,
         }
     }
 }
@@ -144,24 +183,32 @@ dispatch! {
 macro_rules! with_derivatives {
     ($loss:expr, $derivatives:ident => $work:expr) => {
         match $loss {
-            $crate::output_loss::OutputLoss::Square => {
+            $crate::loss::Loss::HALF_SQUARE => {
                 let $derivatives = |r: f64, _: f64| (r, 1.0);
                 $work
             }
-            $crate::output_loss::OutputLoss::PseudoHuber { kappa } => {
+            $crate::loss::Loss::Square { weight } => {
+                let $derivatives = |r: f64, _: f64| (weight * r, weight);
+                $work
+            }
+            $crate::loss::Loss::PseudoHuber { kappa } => {
                 let unit = 1.0 / kappa;
-                let $derivatives = |r: f64, _: f64| $crate::output_loss::pseudo_huber(unit, r);
+                let $derivatives = |r: f64, _: f64| $crate::loss::pseudo_huber(unit, r);
                 $work
             }
-            $crate::output_loss::OutputLoss::Huber { kappa } => {
-                let $derivatives = |r: f64, _: f64| $crate::output_loss::huber(kappa, r);
+            $crate::loss::Loss::Huber { kappa } => {
+                let $derivatives = |r: f64, _: f64| $crate::loss::huber(kappa, r);
                 $work
             }
-            $crate::output_loss::OutputLoss::LogCosh => {
-                let $derivatives = |r: f64, _: f64| $crate::output_loss::log_cosh(r);
+            $crate::loss::Loss::LogCosh => {
+                let $derivatives = |r: f64, _: f64| $crate::loss::log_cosh(r);
                 $work
             }
-            loss @ $crate::output_loss::OutputLoss::Logistic => {
+            $crate::loss::Loss::Correlation => {
+                let $derivatives = |_: f64, y: f64| (-y, 0.0);
+                $work
+            }
+            loss @ $crate::loss::Loss::Logistic => {
                 let $derivatives = |r: f64, y: f64| (loss.slope(r + y, y), loss.curvature(r + y, y));
                 $work
             }
@@ -192,7 +239,7 @@ pub fn log_cosh(r: f64) -> (f64, f64) {
 }
 
 dispatch! {
-    fn slopes(loss: OutputLoss, r: &[f64], y: &[f64], slope: &mut [f64], curvature: &mut [f64]) {
+    fn slopes(loss: Loss, r: &[f64], y: &[f64], slope: &mut [f64], curvature: &mut [f64]) {
         let n = r.len();
         let (y, slope, curvature) = (&y[..n], &mut slope[..n], &mut curvature[..n]);
         with_derivatives!(loss, derivatives => {
@@ -207,13 +254,15 @@ dispatch! {
 mod tests {
     use super::*;
 
-    const LOSSES: [OutputLoss; 6] = [
-        OutputLoss::Square,
-        OutputLoss::PseudoHuber { kappa: 1.0 },
-        OutputLoss::PseudoHuber { kappa: 0.3 },
-        OutputLoss::Huber { kappa: 1.5 },
-        OutputLoss::LogCosh,
-        OutputLoss::Logistic,
+    const LOSSES: [Loss; 8] = [
+        Loss::HALF_SQUARE,
+        Loss::SQUARE,
+        Loss::Correlation,
+        Loss::PseudoHuber { kappa: 1.0 },
+        Loss::PseudoHuber { kappa: 0.3 },
+        Loss::Huber { kappa: 1.5 },
+        Loss::LogCosh,
+        Loss::Logistic,
     ];
 
     #[test]
@@ -230,7 +279,6 @@ mod tests {
                     assert!((loss.slope(f, y) - slope).abs() < 1e-7, "{loss:?} at {f}, {y}: {slope}");
                     assert!((own - curvature).abs() < 1e-6, "{loss:?} at {f}, {y}");
                     assert!((loss.mixed(own) - mixed).abs() < 1e-6, "{loss:?} at {f}, {y}");
-                    assert!(loss.slope(f, y).abs() <= loss.steepest());
                 }
             }
         }
@@ -256,10 +304,19 @@ mod tests {
 
     #[test]
     fn small_and_huge_residuals_keep_their_digits() {
-        let small = OutputLoss::PseudoHuber { kappa: 1.0 }.value(1e-9, 0.0);
+        let small = Loss::PseudoHuber { kappa: 1.0 }.value(1e-9, 0.0);
         assert!((small / 0.5e-18 - 1.0).abs() < 1e-12);
-        assert!((OutputLoss::LogCosh.value(1e6, 0.0) - (1e6 - std::f64::consts::LN_2)).abs() < 1e-9);
-        assert_eq!(OutputLoss::Logistic.value(1e6, 1.0), 0.0);
-        assert_eq!(OutputLoss::Logistic.value(-1e6, 1.0), 1e6);
+        assert!((Loss::LogCosh.value(1e6, 0.0) - (1e6 - std::f64::consts::LN_2)).abs() < 1e-9);
+        assert_eq!(Loss::Logistic.value(1e6, 1.0), 0.0);
+        assert_eq!(Loss::Logistic.value(-1e6, 1.0), 1e6);
+    }
+
+    #[test]
+    fn the_half_square_is_what_a_description_without_a_weight_means() {
+        let read = |text: &str| serde_json::from_str::<Loss>(text).unwrap();
+        assert_eq!(read(r#"{ "kind": "square" }"#), Loss::HALF_SQUARE);
+        assert_eq!(read(r#"{ "kind": "square", "weight": 2 }"#), Loss::from(Prefactor::One));
+        assert_eq!(serde_json::to_string(&Loss::HALF_SQUARE).unwrap(), r#"{"kind":"square"}"#);
+        assert!(serde_json::from_str::<Loss>(r#"{ "kind": "log-cosh", "kappa": 1 }"#).is_err());
     }
 }

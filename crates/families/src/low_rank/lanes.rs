@@ -1,7 +1,7 @@
 //! Kicks of eight samples side by side.
 //!
-//! The operations of every sample, and their order, are those of [`Student::gradient`](didact_model::square_loss::Student) and
-//! [`Teacher::label`](didact_model::square_loss::Teacher): the kick is the same to the last bit.
+//! The operations of every sample, and their order, are those of [`Student::gradient`](didact_model::teacher_student::Student) and
+//! [`Teacher::label`](didact_model::teacher_student::Teacher): the kick is the same to the last bit.
 
 use super::network::{self, TOGETHER};
 use didact_math::dispatch;
