@@ -2,7 +2,7 @@
 //! that no machine holds, claims that check nothing.
 
 use crate::description::{Check, Description};
-use crate::plan::Job;
+use crate::experiment::Run;
 use crate::source::{Diagnostic, Source};
 use didact_model::Record;
 
@@ -49,11 +49,8 @@ pub(crate) fn names_on_disk(d: &Description, source: &Source) -> Result<(), Diag
 }
 
 /// What the runs write down: every column and every event once, and no more than a machine can hold.
-pub(crate) fn records(jobs: &[Job], source: &Source) -> Result<(), Diagnostic> {
-    for job in jobs {
-        record(&job.run, &job.plan.record, source)?;
-    }
-    Ok(())
+pub(crate) fn records(runs: &[Run], source: &Source) -> Result<(), Diagnostic> {
+    runs.iter().try_for_each(|run| record(&run.name, &run.schedule.record, source))
 }
 
 fn record(run: &str, record: &Record, source: &Source) -> Result<(), Diagnostic> {

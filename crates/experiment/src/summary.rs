@@ -3,6 +3,7 @@
 
 use crate::store::Answers;
 use didact_model::Outcome;
+use didact_model::trajectory::Statistics;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,8 +30,8 @@ pub struct RunSummary {
     pub diverged: usize,
     /// Points at which every replica diverged: nothing is left of the run there.
     pub lost_points: usize,
-    /// Reports of Gaussian averages that were taken by quadrature, each once.
-    pub quadrature: Vec<String>,
+    /// Largest estimated error of a Gaussian average; `None` where all averages have closed forms.
+    pub quadrature_error: Option<f64>,
 }
 
 /// One scan.
@@ -76,7 +77,7 @@ impl Summary {
 #[derive(Deserialize)]
 struct Ended {
     outcomes: Vec<Outcome>,
-    notes: Vec<String>,
+    statistics: Vec<Statistics>,
 }
 
 impl RunSummary {
@@ -86,11 +87,8 @@ impl RunSummary {
         self.replicas += header.outcomes.len();
         self.diverged += diverged;
         self.lost_points += usize::from(diverged > 0 && diverged == header.outcomes.len());
-        for note in header.notes.iter().flat_map(|note| note.split("; ")) {
-            if note.contains("quadrature") && !self.quadrature.iter().any(|known| known == note) {
-                self.quadrature.push(note.into());
-            }
-        }
+        let errors = header.statistics.iter().filter_map(|s| s.quadrature_error);
+        self.quadrature_error = errors.chain(self.quadrature_error).reduce(f64::max);
     }
 }
 

@@ -1,8 +1,19 @@
-//! The vocabulary of didact: what is learned ([`rule::LocalRule`]), from which inputs, how, and what is observed.
+//! The vocabulary of didact: what is learned, from which inputs, how, and what is observed.
+//!
+//! ```text
+//!  Problem                                    Record                 Trajectory
+//!    rule: LocalRule  (what is learned)         times, events          columns over time,
+//!    about: ModelInfo (names and remarks)       observables     ──►    per replica
+//!    spectrum         (the inputs)              replicas, seed
+//!    training, start, clock            ──►  Engine (other crates)
+//! ```
 //!
 //! Everything passes through two small things. A [`rule::LocalRule`] says what is learned: it sees the input only
 //! through its projections and answers with one number per trained row. A [`trajectory::Trajectory`] says what was
 //! observed. Engines, in other crates, turn the first into the second.
+//!
+//! Most models are a [`teacher_student::Student`] and a [`teacher_student::Teacher`] that are joined by a [`loss::Loss`]; see
+//! [`teacher_student`] for a whole one. A [`family::Family`] makes rules from parameters that a user writes.
 
 pub mod averages;
 pub mod clock;
@@ -18,6 +29,7 @@ pub mod overlaps;
 pub mod problem;
 pub mod quantity;
 pub mod record;
+pub mod recorder;
 pub mod rule;
 pub mod spectrum;
 pub mod start;
@@ -26,15 +38,16 @@ pub mod trajectory;
 
 pub use clock::Clock;
 pub use constraint::Constraint;
-pub use engine::{Engine, EngineError, Monitor, Unwatched};
+pub use engine::{Cost, Engine, EngineError, EngineOptions, Monitor, NoMonitor, OptionError};
 pub use family::{ModelInfo, NoFamily, Reference};
 pub use link::Link;
 pub use loss::Loss;
 pub use overlaps::Overlaps;
 pub use problem::{Problem, Samples, Training};
 pub use record::{Event, Record};
+pub use recorder::Recorder;
 pub use rule::{
     Averages, BatchRule, CurvatureRule, Jumps, Kick, LabelledRule, Law, LocalRule, Needed, Sample, Shape,
 };
 pub use spectrum::Spectrum;
-pub use trajectory::{Outcome, Trajectory};
+pub use trajectory::{EndState, Outcome, Statistics, Trajectory};

@@ -3,9 +3,10 @@
 use crate::clock::Clock;
 use crate::constraint::Constraint;
 use crate::family::ModelInfo;
+use crate::record::Record;
 use crate::rule::LocalRule;
 use crate::spectrum::{Spectrum, SpectrumError};
-use crate::start::Start;
+use crate::start::{Setting, Start};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -232,6 +233,17 @@ impl Problem {
         }
     }
 
+    /// What the start of one replica needs to know.
+    pub fn setting(&self, seed: u64, replica: u32) -> Setting<'_> {
+        Setting {
+            shape: self.rule.shape(),
+            spectrum: &self.spectrum,
+            dimension: self.dimension,
+            seed,
+            replica,
+        }
+    }
+
     /// n, the size of the training set: δ d rounded, where both are given.
     pub fn sample_count(&self) -> Option<u64> {
         match self.training.samples? {
@@ -274,6 +286,11 @@ impl Problem {
     /// s d_b/B: what multiplies λ_b N in dG_b/dt, t = s x steps.
     pub fn noise_weight(&self, eigenspace: usize) -> f64 {
         self.step_times_dimension() * self.spectrum.weights()[eigenspace] / self.training.batch as f64
+    }
+
+    /// Steps of one replica over a record, for estimates: d counts as 1 where it is not finite.
+    pub fn steps_of(&self, record: &Record) -> f64 {
+        record.end() * self.steps_per_clock(self.dimension.unwrap_or(1).max(1))
     }
 
     /// Gradient-flow time t = s x steps that passes per unit of the clock.

@@ -2,8 +2,9 @@
 
 use crate::exit::Ending;
 use crate::papers::{self, Paper, PlannedCost};
+use didact_experiment::engines::EngineSpec;
 use didact_experiment::source::nearest;
-use didact_experiment::{Diagnostic, Size, build, quantities};
+use didact_experiment::{Diagnostic, Size, quantities};
 use didact_families::Model;
 use didact_model::quantity::Quantity;
 use rayon::prelude::*;
@@ -15,7 +16,7 @@ type Rows = Vec<(String, String)>;
 /// The lists, in the order in which they are printed.
 const GROUPS: [(&str, fn() -> Rows); 7] = [
     ("families", || owned(Model::catalogue())),
-    ("engines", || owned(build::ENGINES)),
+    ("engines", || EngineSpec::catalogue().into_iter().map(|e| (e.name, e.about.into())).collect()),
     ("activations", || owned(didact_math::activation::catalogue())),
     ("functions", didact_math::expression::catalogue),
     ("observables", || owned(didact_model::observable::CATALOGUE)),

@@ -24,9 +24,7 @@ pub(crate) fn finished(title: &str, run: &Finished, as_json: bool) -> (Option<Va
     some_lines("measure", "measures", run.measured.iter().map(measure).collect());
     let divergences = summary.runs.iter().filter(|r| r.diverged > 0).map(diverged).collect();
     some_lines("diverged", "diverged", divergences);
-    let quadrature =
-        |r: &RunSummary| r.quadrature.iter().map(|q| format!("{}: {q}", r.name)).collect::<Vec<_>>();
-    some_lines("accuracy", "accuracy", summary.runs.iter().flat_map(quadrature).collect());
+    some_lines("quadrature", "quadrature", summary.runs.iter().filter_map(quadrature).collect());
     some_lines("failed", "failed", run.failures.iter().map(|f| printable(f)).collect());
     let how = match run.taken_over {
         _ if run.reused => " (unchanged, found)".into(),
@@ -109,11 +107,16 @@ fn diverged(run: &RunSummary) -> String {
     format!("{diverged} of {replicas} replicas of `{name}`{lost}")
 }
 
+fn quadrature(run: &RunSummary) -> Option<String> {
+    let error = run.quadrature_error.filter(|error| *error > 0.0)?;
+    Some(format!("Gaussian averages of `{}` have an estimated error of {error:.1e}", run.name))
+}
+
 /// The same for programs.
 fn json(title: &str, run: &Finished, summary: &Summary) -> Value {
     let runs = summary.runs.iter().map(|r| {
         json!({"run": r.name, "points": r.points, "replicas": r.replicas, "diverged": r.diverged,
-               "points-where-all-diverged": r.lost_points, "quadrature": r.quadrature})
+               "points-where-all-diverged": r.lost_points, "quadrature-error": r.quadrature_error})
     });
     let scan = |s: &ScanSummary| json!({"scan": s.name, "points": s.points, "failed": s.failed});
     json!({

@@ -1,6 +1,5 @@
 //! What a script learns from the exit code: 0 all done and no claim fails, 1 a claim fails, 2 an error, 3 finished with failed jobs.
 
-
 use crate::common::{didact, temporary};
 use std::path::{Path, PathBuf};
 use std::process::Output;

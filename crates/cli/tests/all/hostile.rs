@@ -2,7 +2,6 @@
 //!
 //! Every test is named after what once went wrong: a hang, a panic, a silent acceptance, an allocation without bound.
 
-
 use crate::common::{didact, temporary};
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};

@@ -1,6 +1,5 @@
 //! `didact list`, `didact compute NAME --help` and `didact reproduce` without a name: what there is, and how to ask for it.
 
-
 use crate::common::didact;
 
 fn printed(arguments: &[&str]) -> String {

@@ -1,6 +1,5 @@
 //! The README says what works: its example is run, its commands are tried as they are written.
 
-
 use crate::common::{didact, root, temporary};
 
 /// The code blocks of the README in a language.
@@ -24,7 +23,8 @@ fn every_command_of_the_readme_works_as_it_is_written() {
     let mut tried = Vec::new();
     for line in blocks("sh").iter().flat_map(|block| block.lines()) {
         let command = line.split(" #").next().unwrap_or_default().trim();
-        let called = command.strip_prefix("didact ").or_else(|| command.strip_prefix("cargo run --release -- "));
+        let called =
+            command.strip_prefix("didact ").or_else(|| command.strip_prefix("cargo run --release -- "));
         let Some(called) = called else { continue };
         let mut arguments: Vec<&str> = called.split_whitespace().collect();
         // A whole paper is what other tests and people run; here it is enough that its name is right.

@@ -8,7 +8,7 @@ use didact_math::linalg::Mat;
 use didact_model::constraint::{Constraint, Retraction};
 use didact_model::loss::Loss;
 use didact_model::start::{FrozenRows, RandomRows, RowLaw};
-use didact_model::{Clock, Engine, Problem, Record, Spectrum, Training, Trajectory, Unwatched, observable};
+use didact_model::{Clock, Engine, NoMonitor, Problem, Record, Spectrum, Training, Trajectory, observable};
 use didact_simulate::FullBatch;
 use didact_theory::dmft::Dmft;
 use std::sync::Arc;
@@ -49,11 +49,11 @@ fn compare(problem: &Problem, names: &[&str], steps: usize, replicas: u32) {
     let observables = names.iter().flat_map(|name| observable::parse(name, problem).unwrap()).collect();
     let times = (0..=steps).map(|t| t as f64).collect();
     let record = Record { replicas, seed: 8, ..Record::new(times, observables) };
-    let theory = Dmft::default().run(problem, &record, &Unwatched).unwrap();
-    let simulation = FullBatch::default().run(problem, &record, &Unwatched).unwrap();
+    let theory = Dmft::default().run(problem, &record, &NoMonitor).unwrap();
+    let simulation = FullBatch::default().run(problem, &record, &NoMonitor).unwrap();
     for name in names {
         let from_start = |t: &Trajectory| -> Vec<Vec<f64>> {
-            let runs = t.runs(name).unwrap();
+            let runs = t.curves(name).unwrap();
             runs.iter().map(|r| r.iter().map(|v| v - r[0]).collect()).collect()
         };
         let (a, b) = (from_start(&theory), from_start(&simulation));

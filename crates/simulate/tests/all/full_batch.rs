@@ -4,14 +4,14 @@ use didact_families::Family;
 use didact_families::Model;
 use didact_families::multi_index::MultiIndex;
 use didact_math::linalg::{Mat, dot};
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_model::constraint::{Constraint, Retraction};
 use didact_model::loss::Loss;
 use didact_model::observable;
-use didact_model::start::{FrozenRows, RandomRows, RowLaw, Setting};
+use didact_model::start::{FrozenRows, RandomRows, RowLaw};
 use didact_model::{
-    Clock, Engine, Kick, LocalRule, NoFamily, Overlaps, Problem, Record, Sample, Samples, Spectrum, Training,
-    Trajectory, Unwatched,
+    Clock, EndState, Engine, Kick, LocalRule, NoFamily, NoMonitor, Overlaps, Problem, Record, Sample,
+    Samples, Spectrum, Training, Trajectory,
 };
 use didact_simulate::FullBatch;
 use didact_simulate::full_batch::{InputStorage, Precision, Trainer};
@@ -42,7 +42,7 @@ fn phase_retrieval(dimension: u64, ratio: f64, rate: f64) -> Problem {
 
 fn normals(lane: u16, count: usize) -> Vec<f64> {
     let mut out = vec![0.0; count];
-    Stream::at(Address { seed: 4, replica: 0, step: 0, lane }).fill_normal(&mut out);
+    Stream::at(RngAddress { seed: 4, replica: 0, step: 0, lane }).fill_normal(&mut out);
     out
 }
 
@@ -110,15 +110,15 @@ fn every_family_descends_along_the_mean_of_its_kicks() {
     }
 }
 
-fn run(engine: FullBatch, problem: &Problem, replicas: u32) -> Trajectory {
+fn run(engine: FullBatch, problem: &Problem, replicas: u32) -> (Trajectory, Vec<EndState>) {
     let observe = |name: &str| observable::parse(name, problem).unwrap();
     let observables = ["train_loss", "loss", "Q[0,0]", "R[0,0]"].into_iter().flat_map(observe).collect();
     let record = Record { replicas, seed: 5, ..Record::new(vec![0.0, 1.0, 6.0], observables) };
-    engine.run(problem, &record, &Unwatched).unwrap()
+    engine.run_with_end_states(problem, &record, &NoMonitor).unwrap()
 }
 
-fn rows(trajectory: &Trajectory) -> Vec<Vec<Vec<f64>>> {
-    trajectory.replicas.iter().map(|r| r.rows.clone()).collect()
+fn rows((trajectory, _): &(Trajectory, Vec<EndState>)) -> Vec<Vec<Vec<f64>>> {
+    (0..trajectory.replicas()).map(|replica| trajectory.rows(replica)).collect()
 }
 
 #[test]
@@ -237,10 +237,8 @@ fn every_constraint_is_kept() {
             // Steep units (He_3) leave every reasonable range with larger steps.
             let training = Training { constraint, ..Training::full_batch(0.002, 6.0) };
             let problem = problem(rule.clone(), 40, training, scalars.clone());
-            let spectrum = &problem.spectrum;
-            let setting = Setting { shape, spectrum, dimension: Some(40), seed: 5, replica: 0 };
-            let first = problem.start.draw(&setting).unwrap();
-            (first, run(FullBatch::default(), &problem, 1).replicas.remove(0).last)
+            let first = problem.start.draw(&problem.setting(5, 0)).unwrap();
+            (first, run(FullBatch::default(), &problem, 1).1.remove(0).overlaps)
         };
         if shape.trained == 0 || own == 0 {
             continue;
@@ -272,8 +270,8 @@ fn far_above_threshold_the_direction_is_found_and_far_below_it_is_not() {
         let problem = phase_retrieval(100, ratio, 1.0);
         let observables = observable::parse("abs(alignment[0,0])", &problem).unwrap();
         let record = Record { replicas: 4, seed: 2, ..Record::new(vec![0.0, 400.0], observables) };
-        let trajectory = FullBatch::default().run(&problem, &record, &Unwatched).unwrap();
-        trajectory.replicas.iter().map(|r| r.rows[1][0]).collect::<Vec<f64>>()
+        let trajectory = FullBatch::default().run(&problem, &record, &NoMonitor).unwrap();
+        trajectory.columns[0].curves.iter().map(|curve| curve[1]).collect::<Vec<f64>>()
     };
     assert!(last(20.0).iter().all(|c| *c > 0.9), "{:?}", last(20.0));
     assert!(last(1.0).iter().all(|c| *c < 0.5), "{:?}", last(1.0));

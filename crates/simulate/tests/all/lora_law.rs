@@ -10,7 +10,7 @@ use didact_math::random::statistics::{Moments, two_sample};
 use didact_model::constraint::{Constraint, Retraction};
 use didact_model::problem::StepScaling;
 use didact_model::start::Given;
-use didact_model::{Clock, Engine, Overlaps, Problem, Record, Spectrum, Training, Unwatched, observable};
+use didact_model::{Clock, Engine, NoMonitor, Overlaps, Problem, Record, Spectrum, Training, observable};
 use didact_simulate::{Direct, Reduced};
 use std::sync::Arc;
 
@@ -50,12 +50,12 @@ fn assert_same_law(problem: &Problem, steps: f64, names: &[&str], what: &str) {
     let observables = names.iter().flat_map(|n| observable::parse(n, problem).unwrap()).collect();
     let mut record = Record::new(vec![steps], observables);
     (record.replicas, record.seed) = (4000, 1);
-    let direct = Direct.run(problem, &record, &Unwatched).unwrap();
+    let direct = Direct.run(problem, &record, &NoMonitor).unwrap();
     record.seed = 2;
-    let reduced = Reduced.run(problem, &record, &Unwatched).unwrap();
+    let reduced = Reduced.run(problem, &record, &NoMonitor).unwrap();
     for name in names {
         let values = |t: &didact_model::Trajectory| -> Vec<f64> {
-            t.runs(name).unwrap().iter().map(|r| r[0]).collect()
+            t.curves(name).unwrap().iter().map(|r| r[0]).collect()
         };
         let (mut a, mut b) = (values(&direct), values(&reduced));
         let moments = |v: &[f64]| -> (Moments, Moments) {
@@ -123,7 +123,7 @@ fn runs_approach_the_flow_in_proportion_to_the_step() {
         let problem = single(&spec, 200, (20_000, rate, Retraction::Euclidean));
         let mut record = Record::new(vec![5.0 / rate], observable::parse("m", &problem).unwrap());
         (record.replicas, record.seed) = (64, 6);
-        let run = Reduced.run(&problem, &record, &Unwatched).unwrap();
+        let run = Reduced.run(&problem, &record, &NoMonitor).unwrap();
         let mean = &run.mean("m").unwrap()[0];
         (mean.value - limit.overlap, mean.error)
     });
@@ -145,7 +145,7 @@ fn the_mean_of_one_step_is_the_population_gradient() {
     let observables = ["u", "m"].iter().flat_map(|n| observable::parse(n, &problem).unwrap()).collect();
     let mut record = Record::new(vec![1.0], observables);
     (record.replicas, record.seed) = (2000, 3);
-    let run = Reduced.run(&problem, &record, &Unwatched).unwrap();
+    let run = Reduced.run(&problem, &record, &NoMonitor).unwrap();
     let velocity = landscape.velocity(State::aligned(0.15, 0.2));
     for (name, before, rate_of_change) in [("u", 0.15, velocity.amplitude), ("m", 0.2, velocity.overlap)] {
         let mean = &run.mean(name).unwrap()[0];

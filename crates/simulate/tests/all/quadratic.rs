@@ -6,7 +6,7 @@ use didact_math::linalg::Mat;
 use didact_math::random::statistics::{Moments, two_sample};
 use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw};
 use didact_model::{
-    Clock, Constraint, Engine, Outcome, Overlaps, Problem, Record, Spectrum, Training, Trajectory, Unwatched,
+    Clock, Constraint, Engine, NoMonitor, Outcome, Overlaps, Problem, Record, Spectrum, Training, Trajectory,
     observable,
 };
 use didact_simulate::{Direct, Reduced};
@@ -40,7 +40,7 @@ fn run(
     let observables = names.iter().flat_map(|n| observable::parse(n, problem).unwrap()).collect();
     let mut record = Record::new(vec![time], observables);
     (record.replicas, record.seed) = (replicas, seed);
-    engine.run(problem, &record, &Unwatched).unwrap()
+    engine.run(problem, &record, &NoMonitor).unwrap()
 }
 
 fn assert_same_law(problem: &Problem, time: f64, replicas: u32) {
@@ -49,7 +49,7 @@ fn assert_same_law(problem: &Problem, time: f64, replicas: u32) {
     let reduced = run(&Reduced, problem, &names, time, replicas, 2);
     for name in names {
         let last = |t: &Trajectory| -> Vec<f64> {
-            t.runs(name).unwrap().iter().filter_map(|r| r.first().copied()).collect()
+            t.curves(name).unwrap().iter().filter_map(|r| r.first().copied()).collect()
         };
         let (mut a, mut b) = (last(&direct), last(&reduced));
         let spread = |v: &[f64]| v.iter().copied().collect::<Moments>().variance().sqrt();
@@ -100,7 +100,7 @@ fn one_step_has_its_exact_mean_and_covariance() {
     for engine in [&Reduced as &dyn Engine, &Direct] {
         let after = run(engine, &here, &names, 1.0, 200_000, 3);
         let columns: Vec<Vec<f64>> =
-            names.iter().map(|c| after.runs(c).unwrap().iter().map(|r| r[0]).collect()).collect();
+            names.iter().map(|c| after.curves(c).unwrap().iter().map(|r| r[0]).collect()).collect();
         for i in 0..5 {
             let change: Moments = columns[i].iter().map(|v| v - before[i]).collect();
             assert!(
@@ -171,7 +171,7 @@ fn blow_ups_are_outcomes_with_their_known_frequency() {
     here.start =
         Arc::new(RandomRows { trained: RowLaw::Orthogonal { radius: 1.0 }, frozen, scalars: vec![] });
     let runs = run(&Reduced, &here, &["loss"], 8.0, 4000, 6);
-    let lost = runs.replicas.iter().filter(|r| matches!(r.outcome, Outcome::Diverged { .. })).count();
+    let lost = runs.outcomes.iter().filter(|o| matches!(o, Outcome::Diverged { .. })).count();
     let fraction = lost as f64 / 4000.0;
     // Binomial error of 4000 runs is 0.004; the reference counts |Q| > 1e6 at other starts.
     assert!((fraction - 0.063).abs() < 0.02, "{fraction}");

@@ -315,7 +315,7 @@ fn empirical_hessian(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let hessian = if whole_matrix { run.whole_hessian() } else { run.hessian(row) };
     let hard = &descent.split().hard;
     if lanczos {
-        let pairs = hessian.extreme(didact_math::spectra::End::Lowest, 2, seed);
+        let pairs = hessian.extreme(didact_math::spectra::SpectrumEnd::Lowest, 2, seed);
         let values: Vec<f64> = pairs.iter().map(|p| p.value).collect();
         return Ok(vec![
             ("lowest", json!(values[0])),

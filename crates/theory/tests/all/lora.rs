@@ -12,7 +12,7 @@ use didact_math::ode::{Method, Options};
 use didact_model::constraint::Constraint;
 use didact_model::start::Given;
 use didact_model::{
-    Clock, Engine, Needed, Overlaps, Problem, Record, Spectrum, Training, Trajectory, Unwatched, observable,
+    Clock, Engine, Needed, NoMonitor, Overlaps, Problem, Record, Spectrum, Training, Trajectory, observable,
 };
 use didact_theory::OrderParameterOde;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ fn run(problem: &Problem, method: Method, times: &[f64], names: &[&str]) -> Traj
     let options = Options { method, relative: 1e-9, absolute: 1e-12, ..Options::default() };
     let observables = names.iter().flat_map(|n| observable::parse(n, problem).unwrap()).collect();
     let engine = OrderParameterOde { options, needed: Needed::Drift };
-    engine.run(problem, &Record::new(times.to_vec(), observables), &Unwatched).unwrap()
+    engine.run(problem, &Record::new(times.to_vec(), observables), &NoMonitor).unwrap()
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn the_general_equations_are_the_flow_of_the_adapter() {
         let own =
             Flow { landscape: &landscape, delta: 1.0 }.states(State::aligned(0.05, 0.1), &times).unwrap();
         let engine = run(&problem, Method::Stiff, &times, &["u", "m", "m_eff"]);
-        for (row, state) in engine.replicas[0].rows.iter().zip(own) {
+        for (row, state) in engine.rows(0).iter().zip(own) {
             let expected = [state.amplitude, state.overlap, landscape.law(state).overlap];
             for (got, expected) in row.iter().zip(expected) {
                 assert!((got - expected).abs() < 1e-7, "{name} {labels}: {row:?} {state:?}");
@@ -66,7 +66,7 @@ fn stiff_equations_of_a_tenth_hermite_unit_do_not_stall() {
     let problem = problem(&spec, &Mat::identity(1), &Mat::from_fn(1, 1, |_, _| 0.0316), vec![0.0316]);
     let end = 1e7 / time_scale(10);
     let run = run(&problem, Method::Stiff, &[end], &["m_eff"]);
-    assert!((run.replicas[0].rows[0][0].abs() - 1.0).abs() < 1e-4, "{:?}", run.replicas[0].rows);
+    assert!((run.columns[0].curves[0][0].abs() - 1.0).abs() < 1e-4, "{:?}", run.columns);
 }
 
 fn two_layer(mu: Vec<f64>, v: Vec<f64>, rank: usize, q: &Mat, m: &Mat, u: &Mat) -> Problem {
@@ -112,7 +112,7 @@ fn flows_approach_the_final_loss_of_their_rank() {
         let u = Mat::from_fn(k, rank, |i, r| 0.01 * ((2 * i + 3 * r) % 5) as f64);
         let problem = two_layer(vec![mu; k], vec![1.0; k], rank, &Mat::identity(rank), &m, &u);
         let run = run(&problem, Method::Dop853, &[0.0, 200.0], &["loss"]);
-        let (first, last) = (run.replicas[0].rows[0][0], run.replicas[0].rows[1][0]);
+        let (first, last) = (run.columns[0].curves[0][0], run.columns[0].curves[0][1]);
         assert!((last - final_loss(k, rank, mu)).abs() < 1e-4, "R = {rank}: {first} to {last}");
     }
 }

@@ -8,7 +8,7 @@ use didact_families::quadratic::{
 use didact_families::{Family, Model};
 use didact_math::linalg::{Mat, symmetric_eigen};
 use didact_math::ode::{Method, Options, Saving};
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_model::start::Given;
 use didact_model::{Clock, Constraint, Needed, Overlaps, Problem, Spectrum, Training};
 use didact_theory::OrderParameterOde;
@@ -52,7 +52,7 @@ fn later(start: &State, learning_rate: Option<f64>, time: f64) -> State {
 }
 
 fn gaussian(p: usize, teachers: usize, deviation: f64, seed: u64) -> Mat {
-    let mut stream = Stream::at(Address { seed, replica: 0, step: 0, lane: 0 });
+    let mut stream = Stream::at(RngAddress { seed, replica: 0, step: 0, lane: 0 });
     Mat::from_fn(p, teachers, |_, _| deviation * stream.normal())
 }
 
@@ -228,23 +228,13 @@ fn the_finite_rate_plateau_is_reached_and_never_left_without_overlaps() {
     let norm = quantity("plateau-finite-rate", inputs, "norm");
     assert!(distance(&end.q, &Mat::identity(6).scaled(norm)) < 1e-10);
     let here = problem(&start, Some(0.6));
-    let overlaps = here.start.draw(&setting(&here)).unwrap();
+    let overlaps = here.start.draw(&here.setting(0, 0)).unwrap();
     let remark = here.about.invariance(&overlaps).unwrap();
     assert!(remark.contains("noise-seeded-escape"), "{remark}");
     assert_eq!(here.about.warning(&here), None);
     let fast = problem(&start, Some(0.95));
     let warning = fast.about.warning(&fast).unwrap();
     assert!(warning.contains("0.9") && warning.contains("divergence is expected"), "{warning}");
-}
-
-fn setting(problem: &Problem) -> didact_model::start::Setting<'_> {
-    didact_model::start::Setting {
-        shape: problem.rule.shape(),
-        spectrum: &problem.spectrum,
-        dimension: None,
-        seed: 0,
-        replica: 0,
-    }
 }
 
 #[test]
@@ -254,7 +244,7 @@ fn a_missing_direction_is_never_learned_and_separated_ones_make_a_staircase() {
     let start = State::orthonormal(rho);
     assert!((later(&start, None, 400.0).risk() - 5.0 / 9.0).abs() < 1e-6);
     let here = problem(&start, None);
-    let remark = here.about.invariance(&here.start.draw(&setting(&here)).unwrap()).unwrap();
+    let remark = here.about.invariance(&here.start.draw(&here.setting(0, 0)).unwrap()).unwrap();
     assert!(remark.contains("rank 1 of 3") && remark.contains("0.55556"), "{remark}");
     // Singular values 0.1, 1e-6, 1e-11: each step of ln 10⁵ takes 2.25 ln(10¹⁰) in t.
     let steps = Mat::from_fn(6, 3, |i, j| if i == j { [0.1, 1e-6, 1e-11][j] } else { 0.0 });

@@ -10,9 +10,9 @@ use didact_model::loss::Loss;
 use didact_model::observable::{self, Snapshot};
 use didact_model::record::Crossing;
 use didact_model::start::{FrozenRows, RandomRows, RowLaw};
-use didact_model::trajectory::Replica;
 use didact_model::{
-    Clock, Engine, Event, LocalRule, Outcome, Problem, Record, Sample, Spectrum, Training, Unwatched,
+    Clock, EndState, Engine, Event, LocalRule, NoMonitor, Outcome, Problem, Record, Sample, Spectrum,
+    Training,
 };
 use didact_simulate::FullBatch;
 use didact_theory::dmft::LinearDescent;
@@ -106,12 +106,13 @@ fn success(inputs: &Inputs) -> Vec<f64> {
             watch_every: Some(1.0),
             ..Record::new(vec![inputs.number("T")], alignment.clone())
         };
-        let run = FullBatch::default().run(&problem, &record, &Unwatched).expect("a run");
-        let success = |r: &Replica| {
-            let diverged = matches!(r.outcome, Outcome::Diverged { .. });
-            !diverged && alignment[0].measure(&Snapshot::new(&r.last, &problem)) > 0.5
+        let (run, ends) =
+            FullBatch::default().run_with_end_states(&problem, &record, &NoMonitor).expect("a run");
+        let success = |(outcome, end): &(&Outcome, &EndState)| {
+            let diverged = matches!(outcome, Outcome::Diverged { .. });
+            !diverged && alignment[0].measure(&Snapshot::new(&end.overlaps, &problem)) > 0.5
         };
-        run.replicas.iter().filter(|r| success(r)).count() as f64 / run.replicas.len() as f64
+        run.outcomes.iter().zip(&ends).filter(success).count() as f64 / ends.len() as f64
     };
     inputs.list("delta").into_iter().map(fraction).collect()
 }
