@@ -2,6 +2,7 @@
 //!
 //! A slip is found before anything runs, and pointed at in the entry that makes it.
 
+use crate::checks;
 use crate::description::{Description, MeasureKind, PanelSpec, Series};
 use crate::experiment::Run;
 use crate::left_out::LeftOut;
@@ -52,17 +53,8 @@ pub(crate) fn check_names(d: &Description, source: &Source) -> Result<(), Diagno
             return Err(Diagnostic::new(message).at_key(source, &format!("claim.{index}.measure")));
         }
     }
-    let runs = d.run.iter().enumerate().map(|(i, r)| (&r.name, format!("run.{i}.name")));
-    let figures = d.figure.iter().enumerate().map(|(i, f)| (&f.name, format!("figure.{i}.name")));
-    for (name, key) in runs.chain(figures) {
-        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
-            let message = format!("the name `{name}` becomes a file name");
-            return Err(Diagnostic::new(message)
-                .hint("use letters, digits, `-`, `_` and `.`")
-                .at_key(source, &key));
-        }
-    }
-    Ok(())
+    checks::claims(d, source)?;
+    checks::names_on_disk(d, source)
 }
 
 /// Names that are used: runs, columns, events, measures and scans that measures and figures speak of.
@@ -76,6 +68,7 @@ pub(crate) struct References<'a> {
 
 impl<'a> References<'a> {
     pub(crate) fn check(&self) -> Result<(), Diagnostic> {
+        checks::records(self.runs, self.source)?;
         for (index, measure) in self.description.measure.iter().enumerate() {
             if self.left_out.measure(&measure.kind) {
                 continue;

@@ -158,6 +158,7 @@ pub struct RecordSpec {
     pub clock: Clock,
     /// Independent repetitions of every run.
     #[serde(default = "one")]
+    #[schemars(range(max = 1_000_000))]
     pub replicas: u32,
     /// Seed of all random numbers.
     #[serde(default)]
@@ -217,6 +218,7 @@ pub struct Spaced {
     /// Last value.
     pub to: f64,
     /// How many.
+    #[schemars(range(max = 1_000_000))]
     pub points: usize,
     /// `linear` or `log`.
     #[serde(default)]

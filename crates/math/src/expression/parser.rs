@@ -14,6 +14,8 @@ pub(super) enum Names {
 const CONSTANTS: [(&str, f64); 2] = [("pi", std::f64::consts::PI), ("e", std::f64::consts::E)];
 /// Nesting of parentheses, signs and powers beyond which the parser gives up instead of overflowing.
 const NESTING: usize = 100;
+/// Characters of a formula: a sum is a tree as deep as it has terms, and the tree is walked by recursion.
+pub const LONGEST: usize = 4096;
 
 /// What a formula may use beyond the grammar of every formula.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,6 +34,7 @@ pub(super) fn parse(
     notation: Notation,
 ) -> Result<(Node, Vec<String>), ExpressionError> {
     let fail = |(position, problem)| ExpressionError::new(text, position, problem);
+    check_length(text)?;
     let tokens = tokenize(text).map_err(fail)?;
     let (free, names) = match names {
         Names::Declared(names) => (false, names),
@@ -42,8 +45,28 @@ pub(super) fn parse(
     Ok((tree, parser.names))
 }
 
+/// Operators, functions and constants of formulas with one line each, from the tables that the parser itself reads.
+pub(super) fn catalogue() -> Vec<(String, String)> {
+    let symbols = (' '..='~').filter_map(|c| infix(c).map(|(.., operation)| (c, operation)));
+    let operators = symbols.map(|(c, operation)| (format!("x {c} y"), operation.about().to_string()));
+    let functions = FUNCTIONS.iter().map(|(name, callable)| match callable {
+        Callable::One(function) => (format!("{name}(x)"), function.about().to_string()),
+        Callable::Two(operation) => (format!("{name}(x, y)"), operation.about().to_string()),
+    });
+    let constants = CONSTANTS.iter().map(|(name, value)| (name.to_string(), format!("the constant {value}")));
+    let indicator = ("1{x > y}".to_string(), "1 where the comparison (>, <) holds, else 0".to_string());
+    operators.chain([indicator]).chain(functions).chain(constants).collect()
+}
+
 pub(super) fn without_spaces(name: &str) -> String {
     name.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+fn check_length(text: &str) -> Result<(), ExpressionError> {
+    match text.chars().count() {
+        length if length > LONGEST => Err(ExpressionError::new(text, 0, Problem::TooLong(length))),
+        _ => Ok(()),
+    }
 }
 
 type Failure = (usize, Problem);

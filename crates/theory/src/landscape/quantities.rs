@@ -54,6 +54,17 @@ static LANDSCAPE: &[Quantity] = &[
         name: "hessian",
         summary: "Hessian of one row along gradient descent: left edge, psi, outlier and its squared overlap",
         inputs: &[MODEL, DELTA, ETA, STEP, LENGTH, NOISE, ROW, SAMPLES, SCRAMBLES, SEED],
+        outputs: &[
+            "edge",
+            "edge-error",
+            "psi",
+            "psi-error",
+            "outlier",
+            "outlier-error",
+            "overlap",
+            "overlap-error",
+            "outliers",
+        ],
         compute: hessian,
     },
     Quantity {
@@ -71,6 +82,7 @@ static LANDSCAPE: &[Quantity] = &[
             SEED,
             count("points", "300", "points of the curve"),
         ],
+        outputs: &["x", "density", "edge", "outlier", "outlier-x", "outlier-y"],
         compute: bulk,
     },
     Quantity {
@@ -99,12 +111,14 @@ static LANDSCAPE: &[Quantity] = &[
                 about: "the Hessian of the risk in all m rows (m d x m d), in place of the block of one row",
             },
         ],
+        outputs: &["lowest", "second", "overlap", "eigenvalues"],
         compute: empirical_hessian,
     },
     Quantity {
         name: "threshold",
         summary: "delta*(t): samples per dimension from which the Hessian at step t points to the hard directions",
         inputs: &[MODEL, ETA, STEP, LENGTH, NOISE, SAMPLES, SCRAMBLES, SEED],
+        outputs: &["delta", "error", "convergence", "rows"],
         compute: threshold,
     },
     Quantity {
@@ -125,6 +139,7 @@ static LANDSCAPE: &[Quantity] = &[
             SCRAMBLES,
             SEED,
         ],
+        outputs: &["delta", "low", "high", "uncertainty", "times", "thresholds", "errors", "assumes"],
         compute: extrapolated,
     },
 ];

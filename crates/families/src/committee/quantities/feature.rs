@@ -22,6 +22,15 @@ pub(super) const QUANTITIES: &[Quantity] = &[
         name: "feature-error",
         summary: "linear units of which the N_l largest directions are trained: mean error against alpha",
         inputs: with_spectrum![DIMENSION, TRAINED, ETA, VARIANCE, ALPHA],
+        outputs: &[
+            "alpha",
+            "small-rate",
+            "exact",
+            "finite-size",
+            "asymptote",
+            "asymptote-finite-rate",
+            "integral",
+        ],
         compute: error,
     },
     Quantity {
@@ -33,6 +42,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             default("eta", Kind::Number, "0", "learning rate"),
             VARIANCE
         ],
+        outputs: &["small-rate", "integral", "ratio-limit", "finite-rate", "random-basis", "ridge", "ratio"],
         compute: asymptote,
     },
     Quantity {
@@ -48,6 +58,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             optional("covariance", Kind::Matrix, "any covariance of the inputs"),
             optional("seed", Kind::Number, "of the random basis in which the inputs have the given spectrum"),
         ],
+        outputs: &["alpha", "small-rate", "finite-size", "asymptote"],
         compute: correlated,
     },
 ];

@@ -25,6 +25,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             DIMENSION,
             optional("M", Kind::Count, "hidden units of erf committees, for the late-time law"),
         ],
+        outputs: &["alpha", "alpha-small-rate", "alpha-erf-late", "alpha-finite-size", "examples"],
         compute: examples,
     },
     Quantity {
@@ -36,12 +37,14 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             default("eta", Kind::Number, "0", "learning rate"),
             VARIANCE
         ],
+        outputs: &["Nl", "Nl-random-basis"],
         compute: features,
     },
     Quantity {
         name: "effective-exponent",
         summary: "local exponent of the error in alpha, beside the one of the power law and the window in which it is admissible",
         inputs: with_spectrum![ETA, ALPHA],
+        outputs: &["alpha", "exponent", "small-rate", "integral", "power-law", "window", "admissible"],
         compute: exponent,
     },
 ];

@@ -29,6 +29,7 @@ pub(super) const LOSS: Quantity = Quantity {
         optional("method", Kind::Text, "\"closed\"", "closed, hermite (series) or quadrature"),
         optional("terms", Kind::Count, "80", "length of the Hermite series"),
     ],
+    outputs: &["loss", "by-u", "by-m"],
     compute: loss,
 };
 
@@ -36,6 +37,7 @@ pub(super) const NOISE: Quantity = Quantity {
     name: "gradient-noise",
     summary: "E[c^2] of the per-sample gradient coefficient c = (y-f) sigma'(s)",
     inputs: &[MU, U, M, ACTIVATION, TEACHER, LABELS, LOSS_INPUT],
+    outputs: &["noise"],
     compute: noise,
 };
 
@@ -56,6 +58,7 @@ pub(super) const FLOW: Quantity = Quantity {
         optional("nu", Kind::Number, "0", "xi.w*"),
         optional("q0", Kind::Number, "0", "overlap of the adapter with xi at the start"),
     ],
+    outputs: &["t", "u", "m", "q", "m-eff", "loss"],
     compute: flow,
 };
 
@@ -73,6 +76,7 @@ pub(super) const EXIT: Quantity = Quantity {
         M0,
         optional("threshold", Kind::Number, "1", "radius in units of mu"),
     ],
+    outputs: &["nonlinear", "linear", "tau"],
     compute: exit,
 };
 
@@ -90,6 +94,7 @@ pub(super) const OUTCOME: Quantity = Quantity {
         M0,
         optional("time", Kind::Number, "1000000", "longest time followed"),
     ],
+    outputs: &["outcome", "u", "m", "m-eff", "mse", "time"],
     compute: outcome,
 };
 
@@ -108,6 +113,7 @@ pub(super) const OPTIMAL: Quantity = Quantity {
         optional("points", Kind::Count, "60", "points of the search grid in mu"),
         optional("time", Kind::Number, "1000000", "longest time followed"),
     ],
+    outputs: &["mu", "time", "mu-tau", "tau"],
     compute: optimal,
 };
 
@@ -127,6 +133,7 @@ pub(super) const SWITCH: Quantity = Quantity {
         optional("reset-u", Kind::Flag, "false", "set u to 0 at the switch"),
         optional("points", Kind::Count, "40", "points of the scan"),
     ],
+    outputs: &["low", "high", "windows"],
     compute: switch_window,
 };
 
@@ -146,6 +153,7 @@ pub(super) const LARGE_BATCH: Quantity = Quantity {
         required("steps", Kind::Count, "how many"),
         optional("gradient", Kind::Text, "\"euclidean\"", "euclidean or tangent"),
     ],
+    outputs: &["u", "m", "m-eff"],
     compute: large_batch,
 };
 

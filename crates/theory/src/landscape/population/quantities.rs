@@ -37,6 +37,10 @@ pub(crate) const POPULATION: &[Quantity] = &[
             },
             Input { name: "limit", kind: Kind::Count, default: Some("4000"), about: "largest dense Hessian" },
         ],
+        outputs: &[
+            "kind", "risk", "gradient", "spectrum", "negative", "null", "positive", "tangent", "flat",
+            "smallest", "largest",
+        ],
         compute: point,
     },
     Quantity {
@@ -59,6 +63,7 @@ pub(crate) const POPULATION: &[Quantity] = &[
             },
             Input { name: "N", kind: Kind::Count, default: None, about: "input dimension" },
         ],
+        outputs: &["spectrum", "negative", "null", "positive", "smallest", "largest"],
         compute: spectrum,
     },
 ];
