@@ -6,7 +6,7 @@ use didact_families::Family;
 use didact_families::committee::Committee;
 use didact_math::linalg::{Mat, cholesky_psd, dot};
 use didact_math::ode::{Method, Options, Saving};
-use didact_model::observable::{self, Loss, Observable, Snapshot};
+use didact_model::observable::{self, Observable, Risk, Snapshot};
 use didact_model::start::Given;
 use didact_model::{Clock, Engine, Needed, Overlaps, Problem, Record, Spectrum, Training, Unwatched};
 use didact_simulate::chain::{Chain, Seat};
@@ -69,7 +69,7 @@ pub(crate) fn ode(name: &str, method: Method) {
             (false, false) => f64::from(i == j),
         });
         let state = Overlaps::from_engine(problem.rule.shape(), vec![gram], vec![]);
-        Loss.measure(&Snapshot::new(&state, &problem))
+        Risk.measure(&Snapshot::new(&state, &problem))
     };
     let errors: Vec<f64> = run.replicas[0].rows.iter().map(loss).collect();
     let (sum, at50, at250) = (errors.iter().sum::<f64>(), errors[9], errors[49]);
@@ -130,7 +130,7 @@ fn curve(problem: &Problem, mut chain: impl Chain) -> Vec<f64> {
             chain.step();
         }
     }
-    records.iter().map(|o| Loss.measure(&Snapshot::new(o, problem))).collect()
+    records.iter().map(|o| Risk.measure(&Snapshot::new(o, problem))).collect()
 }
 
 fn report_curve(peer: &str, times: Times, work: &serde_json::Value, errors: &[f64]) {

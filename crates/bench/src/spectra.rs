@@ -6,7 +6,7 @@ use didact_families::committee::spectra::symmetric::{SymmetricFlow, SymmetricSta
 use didact_families::committee::{Committee, Output};
 use didact_math::linalg::Mat;
 use didact_math::ode::{Method, Options, Saving};
-use didact_model::observable::Loss;
+use didact_model::observable::Risk;
 use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw, Start};
 use didact_model::{Clock, Engine, Needed, Overlaps, Problem, Record, Spectrum, Training, Unwatched};
 use didact_theory::OrderParameterOde;
@@ -55,7 +55,7 @@ fn solve(problem: &Problem, needed: Needed, method: Method, end: f64) -> (f64, f
     let options =
         Options { method, relative: 1e-5, absolute: 1e-8, saving: Saving::Landing, ..Options::default() };
     let engine = OrderParameterOde { options, needed };
-    let record = Record::new(vec![end], vec![Arc::new(Loss)]);
+    let record = Record::new(vec![end], vec![Arc::new(Risk)]);
     let (times, run) = best_of(2, || engine.run(problem, &record, &Unwatched).expect("a solution"));
     (times.cpu.unwrap_or(times.wall), evaluations(&run.notes[0]))
 }

@@ -21,7 +21,7 @@ pub mod description;
 pub mod draw;
 pub mod execute;
 mod left_out;
-pub mod measure;
+pub mod measures;
 mod names;
 pub mod overrides;
 pub mod plan;

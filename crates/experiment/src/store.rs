@@ -5,7 +5,7 @@
 //! censored). `<name>.json` says the rest: engine, clock, columns, outcomes, notes.
 
 use crate::quantities::Rows;
-use didact_model::trajectory::Mean;
+use didact_math::random::statistics::SampleMean;
 use didact_model::{Clock, Outcome, Trajectory};
 use ndarray::{Array1, Array2};
 use ndarray_npy::{NpzReader, NpzWriter};
@@ -79,9 +79,9 @@ impl Table {
     }
 
     /// Mean over the replicas that reached each time.
-    pub fn mean(&self, name: &str) -> Option<Vec<Mean>> {
+    pub fn mean(&self, name: &str) -> Option<Vec<SampleMean>> {
         let runs = self.runs(name)?;
-        let at = |time: usize| Mean::of(runs.iter().filter_map(|r| r.get(time).copied()));
+        let at = |time: usize| SampleMean::of(runs.iter().filter_map(|r| r.get(time).copied()));
         Some((0..self.times.len()).map(at).collect())
     }
 

@@ -17,9 +17,9 @@ use std::ops::{Deref, DerefMut};
 /// ```
 pub fn with_room<R>(len: usize, work: impl FnOnce(&mut [f64]) -> R) -> R {
     thread_local! {
-        static ROOM: Cell<Option<Table>> = const { Cell::new(None) };
+        static ROOM: Cell<Option<AlignedTable>> = const { Cell::new(None) };
     }
-    let mut room = ROOM.take().filter(|room| room.len() >= len).unwrap_or_else(|| Table::zeros(len));
+    let mut room = ROOM.take().filter(|room| room.len() >= len).unwrap_or_else(|| AlignedTable::zeros(len));
     let result = work(&mut room[..len]);
     ROOM.set(Some(room));
     result
@@ -36,18 +36,18 @@ const LARGE_PAGE: usize = 1 << 21;
 /// written.
 ///
 /// ```
-/// let table = didact_math::memory::Table::zeros(1 << 20);
+/// let table = didact_math::memory::AlignedTable::zeros(1 << 20);
 /// assert!(table.len() == 1 << 20 && table.iter().all(|x| *x == 0.0));
 /// assert!(table.as_ptr().addr().is_multiple_of(64));
 /// ```
 #[derive(Debug, Default)]
-pub struct Table {
+pub struct AlignedTable {
     /// The numbers, with a few in front of them that are not used.
     numbers: Vec<f64>,
     begin: usize,
 }
 
-impl Table {
+impl AlignedTable {
     /// So many zeros.
     pub fn zeros(len: usize) -> Self {
         // Large tables fill whole large pages, also at both ends; what is spare there is never touched.
@@ -65,7 +65,7 @@ impl Table {
     }
 }
 
-impl Deref for Table {
+impl Deref for AlignedTable {
     type Target = [f64];
     #[inline]
     fn deref(&self) -> &[f64] {
@@ -73,7 +73,7 @@ impl Deref for Table {
     }
 }
 
-impl DerefMut for Table {
+impl DerefMut for AlignedTable {
     #[inline]
     fn deref_mut(&mut self) -> &mut [f64] {
         &mut self.numbers[self.begin..]
@@ -81,7 +81,7 @@ impl DerefMut for Table {
 }
 
 /// A copy begins at a cache line of its own.
-impl Clone for Table {
+impl Clone for AlignedTable {
     fn clone(&self) -> Self {
         let mut copy = Self::zeros(self.len());
         copy.copy_from_slice(self);
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn tables_of_any_size_are_zero_and_keep_what_is_written() {
         for len in [0, 1, 5_000, 20_000, 3_000_000] {
-            let mut table = Table::zeros(len);
+            let mut table = AlignedTable::zeros(len);
             assert!(table.len() == len && table.iter().all(|x| *x == 0.0));
             table.iter_mut().enumerate().for_each(|(i, x)| *x = i as f64);
             ask_for_large_pages(&table);

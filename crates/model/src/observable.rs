@@ -124,9 +124,9 @@ impl Observable for TestLoss {
 
 /// The generalisation error `E[loss]`, label noise excluded.
 #[derive(Debug, Clone, Copy)]
-pub struct Loss;
+pub struct Risk;
 
-impl Observable for Loss {
+impl Observable for Risk {
     fn name(&self) -> String {
         "loss".into()
     }
@@ -357,7 +357,7 @@ fn parse_name(text: &str, shape: Shape, own: &[Arc<dyn Observable>]) -> Option<F
         return Some(Ok(named));
     }
     match text {
-        "loss" => return Some(Ok(vec![Arc::new(Loss)])),
+        "loss" => return Some(Ok(vec![Arc::new(Risk)])),
         "train_loss" => return Some(Ok(vec![Arc::new(TrainLoss)])),
         "test_loss" => return Some(Ok(vec![Arc::new(TestLoss)])),
         _ => {}

@@ -3,6 +3,7 @@
 use crate::clock::Clock;
 use crate::overlaps::Overlaps;
 use didact_math::linalg::Mat;
+use didact_math::random::statistics::SampleMean;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -62,33 +63,6 @@ pub struct Trajectory {
     pub notes: Vec<String>,
 }
 
-/// Mean over replicas at one time.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Mean {
-    /// The mean.
-    pub value: f64,
-    /// Its standard error (0 for a single run).
-    pub error: f64,
-    /// Spread of single runs.
-    pub deviation: f64,
-    /// Runs that reached this time.
-    pub count: usize,
-}
-
-impl Mean {
-    /// Of the values of several runs; NaN of none.
-    pub fn of(values: impl Iterator<Item = f64>) -> Self {
-        let moments: didact_math::random::statistics::Moments = values.collect();
-        let count = moments.count() as usize;
-        Self {
-            value: if count == 0 { f64::NAN } else { moments.mean() },
-            error: if count > 1 { moments.standard_error() } else { 0.0 },
-            deviation: if count > 1 { moments.variance().sqrt() } else { 0.0 },
-            count,
-        }
-    }
-}
-
 impl Trajectory {
     /// Position of a column.
     pub fn column(&self, name: &str) -> Option<usize> {
@@ -102,10 +76,10 @@ impl Trajectory {
     }
 
     /// Mean over the replicas that reached each time; `count` 0 and NaN where none did.
-    pub fn mean(&self, name: &str) -> Option<Vec<Mean>> {
+    pub fn mean(&self, name: &str) -> Option<Vec<SampleMean>> {
         let column = self.column(name)?;
         let at = |time: usize| {
-            Mean::of(self.replicas.iter().filter_map(|r| r.rows.get(time)).map(|row| row[column]))
+            SampleMean::of(self.replicas.iter().filter_map(|r| r.rows.get(time)).map(|row| row[column]))
         };
         Some((0..self.times.len()).map(at).collect())
     }

@@ -6,7 +6,7 @@ use didact_families::Family;
 use didact_families::multi_index::MultiIndex;
 use didact_math::gauss::GaussianRule;
 use didact_math::linalg::dot;
-use didact_math::spectra::End;
+use didact_math::spectra::SpectrumEnd;
 use didact_model::output_loss::OutputLoss;
 use didact_model::{Kick, LocalRule, Sample};
 use didact_theory::dmft::{Points, Process, Sampling};
@@ -220,7 +220,7 @@ fn outliers_of_data_lie_where_the_effective_process_puts_them() {
     for seed in 0..6 {
         let mut run = Run::new(rule.as_ref(), d, 8.0, 1.0, 0.0, seed).unwrap();
         run.descend(0.5, 4);
-        let lowest = run.hessian(0).extreme(End::Lowest, 1, seed).remove(0);
+        let lowest = run.hessian(0).extreme(SpectrumEnd::Lowest, 1, seed).remove(0);
         positions.push(lowest.value);
         overlaps.push(run.overlap(&lowest.vector, &[vec![1.0]]));
     }
@@ -257,7 +257,8 @@ fn the_hessian_of_a_run_is_the_derivative_of_its_gradient() {
         assert!(((a - b) / 2e-5 - h).abs() < 1e-8, "{} {h}", (a - b) / 2e-5);
     }
     // Lanczos and the dense solver see the same matrix.
-    let (dense, lowest) = (run.hessian(0).eigen(), run.hessian(0).extreme(End::Lowest, 1, 1).remove(0));
+    let (dense, lowest) =
+        (run.hessian(0).eigen(), run.hessian(0).extreme(SpectrumEnd::Lowest, 1, 1).remove(0));
     assert!((dense.values[0] - lowest.value).abs() < 1e-10);
     let along: f64 = (0..12).map(|i| dense.vectors[(i, 0)] * lowest.vector[i]).sum();
     assert!((along.abs() - 1.0).abs() < 1e-9);

@@ -2,7 +2,7 @@
 
 use didact_families::Family;
 use didact_families::multi_index::MultiIndex;
-use didact_math::spectra::End;
+use didact_math::spectra::SpectrumEnd;
 use didact_model::output_loss::OutputLoss;
 use didact_theory::landscape::Run;
 
@@ -54,7 +54,7 @@ fn the_dense_solver_and_lanczos_see_the_same_matrix() {
     let mut run = Run::new(rule.as_ref(), 40, 6.0, 1.0, 0.0, 1).unwrap();
     run.descend(1.5, 2);
     let hessian = run.whole_hessian();
-    let (dense, lowest) = (hessian.eigen(), hessian.extreme(End::Lowest, 2, 5));
+    let (dense, lowest) = (hessian.eigen(), hessian.extreme(SpectrumEnd::Lowest, 2, 5));
     for (k, pair) in lowest.iter().enumerate() {
         assert!((dense.values[k] - pair.value).abs() < 1e-9, "{} {}", dense.values[k], pair.value);
     }
@@ -78,8 +78,8 @@ fn for_many_rows_m_times_it_tends_to_the_blocks_on_its_diagonal() {
     let lowest = |m: usize| {
         let rule = network(m).rule().unwrap();
         let run = Run::new(rule.as_ref(), 40, 8.0, 1.0, 0.0, 7).unwrap();
-        let whole = m as f64 * run.whole_hessian().extreme(End::Lowest, 1, 1)[0].value;
-        let blocks = (0..m).map(|row| run.hessian(row).extreme(End::Lowest, 1, 1)[0].value);
+        let whole = m as f64 * run.whole_hessian().extreme(SpectrumEnd::Lowest, 1, 1)[0].value;
+        let blocks = (0..m).map(|row| run.hessian(row).extreme(SpectrumEnd::Lowest, 1, 1)[0].value);
         (whole, blocks.fold(f64::INFINITY, f64::min))
     };
     let gaps = [4, 12, 36].map(|m| {

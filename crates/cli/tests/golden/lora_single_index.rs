@@ -10,7 +10,7 @@ use didact_math::linalg::Mat;
 use didact_math::ode::{Options, Saving};
 use didact_math::random::statistics::Moments;
 use didact_model::constraint::{Constraint, Retraction};
-use didact_model::observable::{self, Loss};
+use didact_model::observable::{self, Risk};
 use didact_model::problem::StepScaling;
 use didact_model::quantity::Quantity;
 use didact_model::start::Given;
@@ -268,7 +268,7 @@ fn two_layer_derivative(inputs: &Inputs) -> Answer {
     let derivative = gradient_flow().initial_derivative(&problem).expect("a start");
     let (r, p) = (problem.rule.shape().trained, problem.rule.shape().rows());
     let block = &derivative.blocks[0];
-    let record = Record::new(vec![0.0], vec![Arc::new(Loss)]);
+    let record = Record::new(vec![0.0], vec![Arc::new(Risk)]);
     let loss = gradient_flow().run(&problem, &record, &Unwatched).expect("a run").replicas[0].rows[0][0];
     Answer::exact(json!({
         "loss": loss,
@@ -288,7 +288,7 @@ fn two_layer_noise(inputs: &Inputs) -> Answer {
 
 fn two_layer_flow(inputs: &Inputs) -> Answer {
     let problem = two_layer_problem(inputs, ["U0", "M0", "Q0"]);
-    let record = Record::new(inputs.list("times"), vec![Arc::new(Loss)]);
+    let record = Record::new(inputs.list("times"), vec![Arc::new(Risk)]);
     let run = gradient_flow().run(&problem, &record, &Unwatched).expect("a solution");
     Answer::exact(json!(run.replicas[0].rows.iter().map(|row| row[0]).collect::<Vec<f64>>()))
 }

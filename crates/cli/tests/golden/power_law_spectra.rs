@@ -7,7 +7,7 @@ use didact_families::committee::{Committee, Output};
 use didact_math::gauss::erf;
 use didact_math::linalg::Mat;
 use didact_math::ode::{Options, Saving};
-use didact_model::observable::{Loss, Observable};
+use didact_model::observable::{Observable, Risk};
 use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw};
 use didact_model::{
     Averages, Clock, Engine, Law, LocalRule, Needed, Overlaps, Problem, Record, Spectrum, Training,
@@ -61,7 +61,7 @@ pub fn answer(kind: &str, inputs: &Inputs) -> Option<Answer> {
         "erf-noise" => Answer::exact(json!(averages(inputs).noise.to_rows())),
         "erf-initial-derivative" => initial_derivative(inputs),
         "erf-error-ode" | "erf-error-ode-noise" => {
-            let run = ode(inputs, vec![Arc::new(Loss)]);
+            let run = ode(inputs, vec![Arc::new(Risk)]);
             Answer::exact(per_alpha(inputs, run.replicas[0].rows.iter().map(|row| row[0]).collect()))
         }
         "erf-overlaps-ode" => Answer::exact(columns(inputs, &["R[0,0]", "R[0,1]", "Q[0,0]", "Q[0,1]"])),
@@ -254,7 +254,7 @@ fn sampled(inputs: &Inputs, problem: &Problem, engine: &dyn Engine) -> Answer {
     let goal: Vec<f64> = inputs.absolute_tolerance().iter().map(|t| t / (5.0 * 2f64.sqrt())).collect();
     let mut replicas = 4000;
     loop {
-        let mut record = Record::new(inputs.list("alpha"), vec![Arc::new(Loss)]);
+        let mut record = Record::new(inputs.list("alpha"), vec![Arc::new(Risk)]);
         (record.replicas, record.seed) = (replicas, 5);
         let run = engine.run(problem, &record, &Unwatched).expect("a run");
         let mean = run.mean("loss").expect("the loss");

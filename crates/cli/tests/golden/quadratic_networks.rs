@@ -6,7 +6,7 @@ use didact_families::quadratic::{QuadraticNetworks, State};
 use didact_families::{Family, Model};
 use didact_math::linalg::Mat;
 use didact_math::ode::{Options, Saving};
-use didact_model::observable::{self, Loss, Observable};
+use didact_model::observable::{self, Observable, Risk};
 use didact_model::start::Given;
 use didact_model::{
     Clock, Constraint, Engine, LocalRule, Needed, Overlaps, Problem, Record, Spectrum, Training, Trajectory,
@@ -81,7 +81,7 @@ pub fn answer(kind: &str, inputs: &Inputs) -> Option<Answer> {
         }
         "gradient-generic" => json!(population::gradient(&*rule(inputs), &rows(inputs), &[]).to_rows()),
         "trajectory-risk" | "spherical-trajectory-risk" => {
-            let run = ode(inputs, vec![Arc::new(Loss)], kind.starts_with("spherical"));
+            let run = ode(inputs, vec![Arc::new(Risk)], kind.starts_with("spherical"));
             json!(run.replicas[0].rows.iter().map(|row| row[0]).collect::<Vec<_>>())
         }
         "trajectory-rho" => json!(matrix_at_end(inputs, "R")),

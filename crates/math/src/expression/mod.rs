@@ -24,7 +24,7 @@ mod parser;
 mod tree;
 
 pub use breaks::Break;
-pub use error::{ExpressionError, Problem};
+pub use error::{ExpressionError, FormulaProblem};
 pub use jet::Jet;
 
 pub(crate) use error::nearest;
@@ -75,7 +75,7 @@ impl Expression {
         let mut program = Vec::new();
         let depth = tree.emit(&mut program);
         if depth > STACK {
-            return Err(ExpressionError::new(text, 0, Problem::TooDeep));
+            return Err(ExpressionError::new(text, 0, FormulaProblem::TooDeep));
         }
         Ok(Self { text: text.trim().to_owned(), variables, tree, program, depth })
     }

@@ -1,6 +1,6 @@
 //! Text to tree: a tokenizer and a Pratt parser. Positions are counted in characters.
 
-use super::error::{ExpressionError, Problem, nearest};
+use super::error::{ExpressionError, FormulaProblem, nearest};
 use super::function::{Binary, Callable, FUNCTIONS};
 use super::tree::Node;
 
@@ -31,7 +31,7 @@ pub(super) fn without_spaces(name: &str) -> String {
     name.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-type Failure = (usize, Problem);
+type Failure = (usize, FormulaProblem);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
@@ -75,13 +75,13 @@ fn tokenize(text: &str) -> Result<Vec<(usize, Token)>, Failure> {
                 i = skip(i + 1 + sign, |c| c.is_ascii_digit());
             }
             let text: String = chars[start..i].iter().collect();
-            let value = text.parse().map_err(|_| (start, Problem::Number(text.clone())))?;
+            let value = text.parse().map_err(|_| (start, FormulaProblem::Number(text.clone())))?;
             tokens.push((start, Token::Number(value, text)));
         } else if c.is_alphabetic() || c == '_' {
             i = skip(i, |c| c.is_alphanumeric() || c == '_');
             if at(i) == '[' {
                 let close = chars[i..].iter().position(|&c| c == ']');
-                i += close.ok_or((i, Problem::Unclosed('[')))? + 1;
+                i += close.ok_or((i, FormulaProblem::Unclosed('[')))? + 1;
             }
             let name: String = chars[start..i].iter().collect();
             tokens.push((start, Token::Name(without_spaces(&name))));
@@ -92,9 +92,9 @@ fn tokenize(text: &str) -> Result<Vec<(usize, Token)>, Failure> {
             i += 1;
             tokens.push((start, Token::Symbol(c)));
         } else if c == ']' {
-            return Err((start, Problem::Unopened(c)));
+            return Err((start, FormulaProblem::Unopened(c)));
         } else {
-            return Err((start, Problem::Character(c)));
+            return Err((start, FormulaProblem::Character(c)));
         }
     }
     let end = chars.iter().rposition(|c| !c.is_whitespace()).map_or(0, |last| last + 1);
@@ -147,21 +147,21 @@ impl Parser {
 
     fn formula(&mut self) -> Result<Node, Failure> {
         if self.peek().1 == Token::End {
-            return Err((0, Problem::Empty));
+            return Err((0, FormulaProblem::Empty));
         }
         let tree = self.expression(0)?;
         match self.take() {
             (_, Token::End) => Ok(tree),
-            (at, Token::Symbol(')')) => Err((at, Problem::Unopened(')'))),
-            (at, Token::Symbol(',')) => Err((at, Problem::Character(','))),
-            (at, other) => Err((at, Problem::MissingOperator(other.describe()))),
+            (at, Token::Symbol(')')) => Err((at, FormulaProblem::Unopened(')'))),
+            (at, Token::Symbol(',')) => Err((at, FormulaProblem::Character(','))),
+            (at, other) => Err((at, FormulaProblem::MissingOperator(other.describe()))),
         }
     }
 
     fn expression(&mut self, weakest: u8) -> Result<Node, Failure> {
         self.nesting += 1;
         if self.nesting > NESTING {
-            return Err((self.peek().0, Problem::TooDeep));
+            return Err((self.peek().0, FormulaProblem::TooDeep));
         }
         let mut left = self.operand()?;
         while let Token::Symbol(symbol) = self.peek().1
@@ -187,7 +187,7 @@ impl Parser {
             }
             (at, Token::Name(name)) if self.peek().1 == Token::Symbol('(') => self.call(at, name),
             (at, Token::Name(name)) => self.name(at, name),
-            (at, other) => Err((at, Problem::ExpectedValue(other.describe()))),
+            (at, other) => Err((at, FormulaProblem::ExpectedValue(other.describe()))),
         }
     }
 
@@ -196,19 +196,19 @@ impl Parser {
             return Ok(());
         }
         match self.peek() {
-            (_, Token::End) => Err((open, Problem::Unclosed('('))),
-            (at, Token::Symbol(symbol)) => Err((*at, Problem::Character(*symbol))),
-            (at, other) => Err((*at, Problem::MissingOperator(other.describe()))),
+            (_, Token::End) => Err((open, FormulaProblem::Unclosed('('))),
+            (at, Token::Symbol(symbol)) => Err((*at, FormulaProblem::Character(*symbol))),
+            (at, other) => Err((*at, FormulaProblem::MissingOperator(other.describe()))),
         }
     }
 
     fn call(&mut self, at: usize, name: String) -> Result<Node, Failure> {
         let Some(&(_, callable)) = FUNCTIONS.iter().find(|(known, _)| *known == name) else {
             if self.names.contains(&name) {
-                return Err((self.peek().0, Problem::MissingOperator("`(`".into())));
+                return Err((self.peek().0, FormulaProblem::MissingOperator("`(`".into())));
             }
             let nearest = nearest(&name, FUNCTIONS.iter().map(|(known, _)| *known));
-            return Err((at, Problem::UnknownFunction { name, nearest }));
+            return Err((at, FormulaProblem::UnknownFunction { name, nearest }));
         };
         let (open, _) = self.take();
         let mut arguments = Vec::new();
@@ -228,7 +228,7 @@ impl Parser {
             }
             _ => {
                 let expected = if matches!(callable, Callable::One(_)) { 1 } else { 2 };
-                Err((at, Problem::Arguments { function: name, expected, found }))
+                Err((at, FormulaProblem::Arguments { function: name, expected, found }))
             }
         }
     }
@@ -241,13 +241,13 @@ impl Parser {
             return Ok(Node::Number(value));
         }
         if FUNCTIONS.iter().any(|(known, _)| *known == name) {
-            return Err((at, Problem::BareFunction(name)));
+            return Err((at, FormulaProblem::BareFunction(name)));
         }
         if self.free {
             self.names.push(name);
             return Ok(Node::Variable(self.names.len() - 1));
         }
         let known = self.names.iter().map(String::as_str).chain(CONSTANTS.iter().map(|(known, _)| *known));
-        Err((at, Problem::UnknownName { nearest: nearest(&name, known), name }))
+        Err((at, FormulaProblem::UnknownName { nearest: nearest(&name, known), name }))
     }
 }

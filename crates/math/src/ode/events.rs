@@ -25,7 +25,7 @@ pub type EventFunction<'a> = Box<dyn Fn(f64, &[f64]) -> f64 + 'a>;
 /// Signs are compared once per step, so a function that changes sign twice within a step is missed; where that can
 /// happen, set [`super::Options::largest_step`]. A function that is exactly 0 at the start does not fire there. NaN
 /// never fires.
-pub struct Event<'a> {
+pub struct OdeEvent<'a> {
     /// For reports.
     pub name: String,
     /// The function whose zeros are the event.
@@ -36,10 +36,10 @@ pub struct Event<'a> {
     pub terminal: bool,
 }
 
-impl<'a> Event<'a> {
+impl<'a> OdeEvent<'a> {
     /// An event that is located and noted, in either direction.
     pub fn new(name: &str, function: impl Fn(f64, &[f64]) -> f64 + 'a) -> Self {
-        Event {
+        OdeEvent {
             name: name.to_owned(),
             function: Box::new(function),
             direction: Direction::Either,
@@ -49,19 +49,19 @@ impl<'a> Event<'a> {
 
     /// Count only sign changes in this direction.
     pub fn direction(self, direction: Direction) -> Self {
-        Event { direction, ..self }
+        OdeEvent { direction, ..self }
     }
 
     /// Stop the integration at the first occurrence.
     pub fn terminal(self) -> Self {
-        Event { terminal: true, ..self }
+        OdeEvent { terminal: true, ..self }
     }
 }
 
-impl fmt::Debug for Event<'_> {
+impl fmt::Debug for OdeEvent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Event { name, direction, terminal, .. } = self;
-        write!(f, "Event {{ name: {name:?}, direction: {direction:?}, terminal: {terminal} }}")
+        let OdeEvent { name, direction, terminal, .. } = self;
+        write!(f, "OdeEvent {{ name: {name:?}, direction: {direction:?}, terminal: {terminal} }}")
     }
 }
 
@@ -78,7 +78,7 @@ pub struct Occurrence {
 
 /// Follows the signs of a list of events from step to step.
 pub(super) struct Lookout<'a> {
-    events: &'a [Event<'a>],
+    events: &'a [OdeEvent<'a>],
     before: Vec<f64>,
     after: Vec<f64>,
     /// (share of the step, event) of the sign changes of the current step, in order.
@@ -86,7 +86,7 @@ pub(super) struct Lookout<'a> {
 }
 
 impl<'a> Lookout<'a> {
-    pub(super) fn new(events: &'a [Event<'a>], time: f64, state: &[f64]) -> Self {
+    pub(super) fn new(events: &'a [OdeEvent<'a>], time: f64, state: &[f64]) -> Self {
         let before: Vec<f64> = events.iter().map(|e| (e.function)(time, state)).collect();
         Lookout { events, after: before.clone(), before, crossings: Vec::new() }
     }

@@ -45,7 +45,7 @@ pub enum Stop {
 
 /// The work done and the way it ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct OdeReport {
     /// Accepted steps.
     pub steps: u64,
     /// Rejected steps.
@@ -74,7 +74,7 @@ pub struct Solution {
     /// The state there.
     pub last_state: Vec<f64>,
     /// Work and reason of stopping.
-    pub report: Report,
+    pub report: OdeReport,
 }
 
 impl Solution {
@@ -101,7 +101,7 @@ impl fmt::Display for Stop {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for OdeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -1,6 +1,6 @@
 //! The bulk on the real axis: edges, and the Stieltjes transform outside them.
 
-use super::law::{SpectrumError, WeightLaw};
+use super::law::{SpectralLawError, WeightLaw};
 use crate::dispatch;
 use crate::roots::{bracket_upward, brent, brent_between};
 
@@ -34,9 +34,9 @@ const FARTHEST: f64 = 33.0;
 
 impl<'a> Bulk<'a> {
     /// Checks δ.
-    pub fn new(law: &'a WeightLaw, delta: f64) -> Result<Self, SpectrumError> {
+    pub fn new(law: &'a WeightLaw, delta: f64) -> Result<Self, SpectralLawError> {
         if !(delta.is_finite() && delta > 0.0) {
-            return Err(SpectrumError::Delta { value: delta });
+            return Err(SpectralLawError::Delta { value: delta });
         }
         Ok(Self { law, delta })
     }

@@ -8,7 +8,7 @@ use crate::random::{Address, Stream};
 
 /// Which end of the spectrum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum SpectrumEnd {
     /// The smallest eigenvalues.
     Lowest,
     /// The largest.
@@ -124,13 +124,13 @@ impl Tridiagonal {
     }
 
     /// The `count` pairs at one end, outermost first.
-    fn pairs(&self, end: End, count: usize) -> Vec<Pair> {
+    fn pairs(&self, end: SpectrumEnd, count: usize) -> Vec<Pair> {
         let eigen = self.eigen();
         let n = eigen.values.len();
         let last = self.coupling.last().copied().unwrap_or(0.0);
         (0..count.min(n))
             .map(|rank| {
-                let k = if end == End::Lowest { rank } else { n - 1 - rank };
+                let k = if end == SpectrumEnd::Lowest { rank } else { n - 1 - rank };
                 let mut vector = vec![0.0; self.basis[0].len()];
                 for (i, base) in self.basis.iter().enumerate() {
                     let share = eigen.vectors[(i, k)];
@@ -149,7 +149,7 @@ impl Tridiagonal {
 pub fn extreme_pairs(
     dimension: usize,
     count: usize,
-    end: End,
+    end: SpectrumEnd,
     tolerance: f64,
     most: usize,
     seed: u64,
@@ -226,7 +226,7 @@ mod tests {
     fn both_ends_are_those_of_the_dense_solver() {
         let a = symmetric(80, 5);
         let dense = symmetric_eigen(&a);
-        for (end, k) in [(End::Lowest, 0), (End::Highest, 79)] {
+        for (end, k) in [(SpectrumEnd::Lowest, 0), (SpectrumEnd::Highest, 79)] {
             let pairs = extreme_pairs(80, 3, end, 1e-11, 80, 1, times(&a));
             assert!((pairs[0].value - dense.values[k]).abs() < 1e-10);
             let overlap: f64 = (0..80).map(|i| dense.vectors[(i, k)] * pairs[0].vector[i]).sum();
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn the_stated_residual_is_the_residual() {
         let a = symmetric(60, 9);
-        let pair = extreme_pairs(60, 1, End::Lowest, 0.0, 15, 2, times(&a)).remove(0);
+        let pair = extreme_pairs(60, 1, SpectrumEnd::Lowest, 0.0, 15, 2, times(&a)).remove(0);
         let mut image = vec![0.0; 60];
         times(&a)(&pair.vector, &mut image);
         let gap =

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// Why a spectrum has no answer.
 #[derive(Clone, Debug, Error, PartialEq)]
-pub enum SpectrumError {
+pub enum SpectralLawError {
     /// Nothing to average over.
     #[error("a law of weights needs at least one atom of positive probability")]
     Empty,
@@ -68,25 +68,25 @@ pub struct WeightLaw {
 
 impl WeightLaw {
     /// Atoms and their probabilities, which need not sum to one.
-    pub fn new(probabilities: &[f64], values: &[f64]) -> Result<Self, SpectrumError> {
+    pub fn new(probabilities: &[f64], values: &[f64]) -> Result<Self, SpectralLawError> {
         Self::from_parts(probabilities.to_vec(), values.to_vec())
     }
 
     /// As [`Self::new`], taking the lists.
-    pub fn from_parts(mut probabilities: Vec<f64>, values: Vec<f64>) -> Result<Self, SpectrumError> {
+    pub fn from_parts(mut probabilities: Vec<f64>, values: Vec<f64>) -> Result<Self, SpectralLawError> {
         if probabilities.len() != values.len() {
             let (given, expected) = (probabilities.len(), values.len());
-            return Err(SpectrumError::Length { name: "the list of probabilities", given, expected });
+            return Err(SpectralLawError::Length { name: "the list of probabilities", given, expected });
         }
         if let Some(index) = probabilities.iter().position(|p| !(p.is_finite() && *p >= 0.0)) {
-            return Err(SpectrumError::Probability { index, value: probabilities[index] });
+            return Err(SpectralLawError::Probability { index, value: probabilities[index] });
         }
         if let Some(index) = values.iter().position(|g| !g.is_finite()) {
-            return Err(SpectrumError::NotFinite { name: "weight", index, value: values[index] });
+            return Err(SpectralLawError::NotFinite { name: "weight", index, value: values[index] });
         }
         let total: f64 = probabilities.iter().sum();
         if total <= 0.0 {
-            return Err(SpectrumError::Empty);
+            return Err(SpectralLawError::Empty);
         }
         probabilities.iter_mut().for_each(|p| *p /= total);
         let occupied = || values.iter().zip(&probabilities).filter(|(_, p)| **p > 0.0).map(|(g, _)| *g);
@@ -96,23 +96,23 @@ impl WeightLaw {
     }
 
     /// Atoms of equal probability: a sample.
-    pub fn sample(values: &[f64]) -> Result<Self, SpectrumError> {
+    pub fn sample(values: &[f64]) -> Result<Self, SpectralLawError> {
         Self::from_parts(vec![1.0; values.len()], values.to_vec())
     }
 
     /// States the infimum of the support of the law for which the atoms stand.
-    pub fn with_infimum(mut self, infimum: f64) -> Result<Self, SpectrumError> {
+    pub fn with_infimum(mut self, infimum: f64) -> Result<Self, SpectralLawError> {
         if infimum > self.infimum {
-            return Err(SpectrumError::Bound { bound: "infimum", stated: infimum, atom: self.infimum });
+            return Err(SpectralLawError::Bound { bound: "infimum", stated: infimum, atom: self.infimum });
         }
         self.infimum = infimum;
         Ok(self)
     }
 
     /// States the supremum of the support of the law for which the atoms stand.
-    pub fn with_supremum(mut self, supremum: f64) -> Result<Self, SpectrumError> {
+    pub fn with_supremum(mut self, supremum: f64) -> Result<Self, SpectralLawError> {
         if supremum < self.supremum {
-            return Err(SpectrumError::Bound { bound: "supremum", stated: supremum, atom: self.supremum });
+            return Err(SpectralLawError::Bound { bound: "supremum", stated: supremum, atom: self.supremum });
         }
         self.supremum = supremum;
         Ok(self)
@@ -189,7 +189,7 @@ mod tests {
             "an atom of no mass is no part of the support"
         );
         assert_eq!(law.clone().with_infimum(-2.0).unwrap().reflected().supremum(), 2.0);
-        assert!(matches!(law.with_infimum(0.0), Err(SpectrumError::Bound { .. })));
+        assert!(matches!(law.with_infimum(0.0), Err(SpectralLawError::Bound { .. })));
     }
 
     #[test]
@@ -206,15 +206,15 @@ mod tests {
 
     #[test]
     fn what_is_no_law_is_refused() {
-        assert_eq!(WeightLaw::new(&[0.0], &[1.0]), Err(SpectrumError::Empty));
-        assert!(matches!(WeightLaw::new(&[0.5], &[1.0, 2.0]), Err(SpectrumError::Length { .. })));
+        assert_eq!(WeightLaw::new(&[0.0], &[1.0]), Err(SpectralLawError::Empty));
+        assert!(matches!(WeightLaw::new(&[0.5], &[1.0, 2.0]), Err(SpectralLawError::Length { .. })));
         assert!(matches!(
             WeightLaw::new(&[-0.5, 1.0], &[1.0, 2.0]),
-            Err(SpectrumError::Probability { index: 0, .. })
+            Err(SpectralLawError::Probability { index: 0, .. })
         ));
         assert!(matches!(
             WeightLaw::sample(&[1.0, f64::NAN]),
-            Err(SpectrumError::NotFinite { index: 1, .. })
+            Err(SpectralLawError::NotFinite { index: 1, .. })
         ));
     }
 }

@@ -32,6 +32,6 @@ mod outlier;
 
 pub use bulk::{Bulk, Edge};
 pub use complex::Complex;
-pub use lanczos::{End, Pair, Ritz, Tridiagonal, extreme_pairs, spectral_density, tridiagonalise};
-pub use law::{SpectrumError, WeightLaw};
+pub use lanczos::{Pair, Ritz, SpectrumEnd, Tridiagonal, extreme_pairs, spectral_density, tridiagonalise};
+pub use law::{SpectralLawError, WeightLaw};
 pub use outlier::{Ceiling, Outlier, Spiked};

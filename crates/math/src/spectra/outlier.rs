@@ -1,7 +1,7 @@
 //! Eigenvalues that leave the bulk because the weights depend on a few directions of the input.
 
 use super::bulk::{Bulk, Edge};
-use super::law::SpectrumError;
+use super::law::SpectralLawError;
 use crate::linalg::{Mat, dot, symmetric_eigen};
 use crate::roots::brent_between;
 
@@ -46,14 +46,14 @@ pub struct Outlier {
 
 impl<'a> Spiked<'a> {
     /// `projections[i]` holds u_i at every atom of the law.
-    pub fn new(bulk: Bulk<'a>, projections: &'a [Vec<f64>]) -> Result<Self, SpectrumError> {
+    pub fn new(bulk: Bulk<'a>, projections: &'a [Vec<f64>]) -> Result<Self, SpectralLawError> {
         for column in projections {
             if column.len() != bulk.law.len() {
                 let (given, expected) = (column.len(), bulk.law.len());
-                return Err(SpectrumError::Length { name: "a list of projections", given, expected });
+                return Err(SpectralLawError::Length { name: "a list of projections", given, expected });
             }
             if let Some(index) = column.iter().position(|u| !u.is_finite()) {
-                return Err(SpectrumError::NotFinite { name: "projection", index, value: column[index] });
+                return Err(SpectralLawError::NotFinite { name: "projection", index, value: column[index] });
             }
         }
         Ok(Self { bulk, projections })

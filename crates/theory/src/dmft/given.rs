@@ -4,7 +4,7 @@ use super::LANES;
 use super::factor::Factor;
 use super::kernels::Equations;
 use super::lanes::{Strip, strips, strips_mut};
-use didact_math::memory::{Table, with_room};
+use didact_math::memory::{AlignedTable, with_room};
 use didact_math::simd::add_scaled;
 use didact_model::rule::Batch;
 use rayon::prelude::*;
@@ -16,22 +16,22 @@ const MANY: usize = 1024;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Given {
     /// Normals of the frozen fields, then of the noise; columns of N.
-    drawn: Vec<Table>,
+    drawn: Vec<AlignedTable>,
     /// v; columns of N.
-    frozen: Vec<Table>,
+    frozen: Vec<AlignedTable>,
     /// The label noise, where there is any.
-    noise: Option<Table>,
+    noise: Option<AlignedTable>,
     /// y, where the rule has labels that the frozen fields and the noise decide.
-    labels: Option<Table>,
+    labels: Option<AlignedTable>,
     /// ∂y/∂v, where it is needed and known; f strips for each strip of samples.
-    label_slopes: Option<Table>,
+    label_slopes: Option<AlignedTable>,
 }
 
 impl Given {
     /// Columns of normals: frozen fields, then the noise.
     pub(super) fn new(drawn: &[Vec<f64>]) -> Self {
         let table = |column: &Vec<f64>| {
-            let mut table = Table::zeros(column.len());
+            let mut table = AlignedTable::zeros(column.len());
             table.copy_from_slice(column);
             table
         };
@@ -42,23 +42,23 @@ impl Given {
     pub(super) fn tell(&mut self, equations: &Equations, factor: &Factor, slopes: bool) {
         let (rule, shape) = (&equations.rule, equations.shape());
         let n = self.samples();
-        self.frozen.resize_with(shape.frozen, || Table::zeros(n));
+        self.frozen.resize_with(shape.frozen, || AlignedTable::zeros(n));
         for (coefficients, v) in factor.rows().iter().zip(&mut self.frozen) {
             v.fill(0.0);
             coefficients.iter().zip(&self.drawn).for_each(|(c, z)| add_scaled(v, *c, z));
         }
         self.noise = (equations.label_noise != 0.0).then(|| {
-            let mut noise = Table::zeros(n);
+            let mut noise = AlignedTable::zeros(n);
             add_scaled(&mut noise, equations.label_noise, &self.drawn[shape.frozen]);
             noise
         });
-        let mut labels = self.labels.take().unwrap_or_else(|| Table::zeros(n));
+        let mut labels = self.labels.take().unwrap_or_else(|| AlignedTable::zeros(n));
         let all = |known: Vec<bool>| known.into_iter().all(|known| known);
         let found = labels.par_chunks_mut(MANY).enumerate().map(|(at, labels)| {
             self.batch(equations, at * MANY, labels.len(), |batch| rule.labels(batch, labels))
         });
         self.labels = all(found.collect()).then_some(labels);
-        let mut table = Table::zeros(if slopes { n * shape.frozen } else { 0 });
+        let mut table = AlignedTable::zeros(if slopes { n * shape.frozen } else { 0 });
         let found = table.par_chunks_mut(LANES * shape.frozen.max(1)).enumerate().map(|(strip, slopes)| {
             self.batch(equations, strip * LANES, LANES, |batch| rule.label_slopes(batch, slopes))
         });
@@ -114,7 +114,7 @@ impl Given {
         frozen: bool,
     ) -> Batch<'b> {
         const SILENCE: Strip = [0.0; LANES];
-        let column = |numbers: &'b Table| -> &'b [f64] { &numbers[strip * LANES..][..LANES] };
+        let column = |numbers: &'b AlignedTable| -> &'b [f64] { &numbers[strip * LANES..][..LANES] };
         if frozen {
             let behind = fields.len() / LANES - self.frozen.len();
             for (to, v) in strips_mut(fields)[behind..].iter_mut().zip(&self.frozen) {

@@ -4,7 +4,7 @@ use super::error::LandscapeError;
 use super::start::positive;
 use didact_math::linalg::{Eigen, Mat, dot, symmetric_eigen, weighted_gram};
 use didact_math::random::{Address, Stream, unit_vector};
-use didact_math::spectra::{End, Pair, Ritz, extreme_pairs, spectral_density};
+use didact_math::spectra::{Pair, Ritz, SpectrumEnd, extreme_pairs, spectral_density};
 use didact_model::rule::{Batch, Expansion, LocalRule, Sample};
 
 /// m x m blocks (1/n) Σ G_ij(x) x xᵀ of d x d each, multiplied without being formed; one block for a single row.
@@ -72,7 +72,7 @@ impl<'a> EmpiricalHessian<'a> {
     }
 
     /// The `count` outermost eigenpairs at one end by Lanczos iteration; any d.
-    pub fn extreme(&self, end: End, count: usize, seed: u64) -> Vec<Pair> {
+    pub fn extreme(&self, end: SpectrumEnd, count: usize, seed: u64) -> Vec<Pair> {
         let apply = |v: &[f64], out: &mut [f64]| self.apply(v, out);
         // Outliers converge first; 300 products are far more than they need.
         extreme_pairs(self.size(), count, end, 1e-8, 300, seed, apply)

@@ -7,10 +7,10 @@ use super::{
 };
 use crate::dmft::Sampling;
 use didact_families::Model;
+use didact_math::random::statistics::SampleMean;
 use didact_math::spectra::Outlier;
 use didact_model::LocalRule;
 use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
-use didact_model::trajectory::Mean;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -230,12 +230,12 @@ fn hessian(arguments: &Arguments) -> Result<Answer, QuantityError> {
         Some(ensemble) => vec![ensemble.hessian(row, delta, &descent.split().hard).map_err(refused)?],
         None => descent.spectra(delta, t, row).map_err(refused)?,
     };
-    let mean = |read: &dyn Fn(&HessianSpectrum) -> f64| Mean::of(spectra.iter().map(read));
+    let mean = |read: &dyn Fn(&HessianSpectrum) -> f64| SampleMean::of(spectra.iter().map(read));
     let (edge, psi) = (mean(&|s| s.edge.position), mean(&|s| s.psi));
     // The mean decides; scrambles without an outlier have nothing to add to its position.
     let lowest = |read: &dyn Fn(&Outlier) -> f64| {
         let found = spectra.iter().filter_map(|s| s.outliers.first()).map(read);
-        Some(Mean::of(found)).filter(|m| psi.value < 0.0 && m.count > 0)
+        Some(SampleMean::of(found)).filter(|m| psi.value < 0.0 && m.count > 0)
     };
     let (outlier, overlap) = (lowest(&|o| o.position), lowest(&|o| o.overlap));
     let count = spectra.iter().map(|s| s.outliers.len()).max().unwrap_or(0);
@@ -297,7 +297,7 @@ fn empirical_hessian(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let hessian = if whole_matrix { run.whole_hessian() } else { run.hessian(row) };
     let hard = &descent.split().hard;
     if lanczos {
-        let pairs = hessian.extreme(didact_math::spectra::End::Lowest, 2, seed);
+        let pairs = hessian.extreme(didact_math::spectra::SpectrumEnd::Lowest, 2, seed);
         let values: Vec<f64> = pairs.iter().map(|p| p.value).collect();
         return Ok(vec![
             ("lowest", json!(values[0])),

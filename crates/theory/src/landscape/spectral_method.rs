@@ -9,7 +9,7 @@ use super::recovery::{self, Link};
 use super::{grid, start::positive};
 use didact_math::expression::Expression;
 use didact_math::random::{Address, Stream};
-use didact_math::spectra::{Bulk, Ceiling, End, Spiked, WeightLaw};
+use didact_math::spectra::{Bulk, Ceiling, SpectrumEnd, Spiked, WeightLaw};
 
 /// What is done with the labels.
 #[derive(Clone, Debug)]
@@ -158,6 +158,6 @@ pub fn sampled_spectral_method(
     let mut noise = Stream::at(Address { seed, replica: 0, step: 0, lane: 2 });
     // The latent directions are the first unit vectors.
     let weights = (0..n).map(|i| function(link(&inputs.row(i)[..k], noise.normal()))).collect();
-    let top = EmpiricalHessian::new(&inputs, weights).extreme(End::Highest, 1, seed).remove(0);
+    let top = EmpiricalHessian::new(&inputs, weights).extreme(SpectrumEnd::Highest, 1, seed).remove(0);
     Ok((top.value, top.vector[..k].iter().map(|x| x * x).sum()))
 }
