@@ -122,7 +122,7 @@ impl Observable for TestLoss {
     }
 }
 
-/// The generalisation error `E[loss]`, label noise excluded.
+/// The generalisation error `E[loss]`, label noise excluded: the observable `loss`.
 #[derive(Debug, Clone, Copy)]
 pub struct Risk;
 
@@ -302,7 +302,7 @@ pub enum ObservableError {
 /// The observables that a text names: one, or several where an index is `*`.
 pub fn parse(text: &str, problem: &Problem) -> Result<Vec<Arc<dyn Observable>>, ObservableError> {
     let text = text.trim();
-    let own = problem.rule.observables();
+    let own = problem.about.observables();
     match parse_name(text, problem.rule.shape(), &own) {
         Some(found) => found,
         None => parse_formula(text, problem, &own).map(|o| vec![o]),

@@ -35,7 +35,7 @@ impl MeasureDefinition for AgreementMeasure {
             if times != simulated_times {
                 return Err(format!("`{theory}` and `{simulation}` saved different times").into());
             }
-            if findings.table(point, simulation)?.header.outcomes.len() < 2 {
+            if findings.table(point, simulation)?.replicas() < 2 {
                 return Err(format!("`{simulation}` has one replica, so no standard error").into());
             }
             let z = largest_deviation(&means, &errors, &predicted).map_err(|e| e.to_string())?;

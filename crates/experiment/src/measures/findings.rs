@@ -4,7 +4,7 @@ use super::{Dependency, Found, Measured, MeasuredValues};
 use crate::description::Overrides;
 use crate::points::Point;
 use crate::results::{MeanCurve, Missing, Results};
-use crate::store::Table;
+use didact_model::Trajectory;
 
 /// Tables, scans and earlier measures, as far as the measure declares that it depends on them.
 pub struct Findings<'a> {
@@ -30,7 +30,7 @@ impl<'a> Findings<'a> {
     }
 
     /// The table of a run at a point.
-    pub fn table(&self, point: &Point, run: &str) -> Result<&'a Table, Missing> {
+    pub fn table(&self, point: &Point, run: &str) -> Result<&'a Trajectory, Missing> {
         self.require(|dependency| dependency.run() == Some(run), "run", run)?;
         self.results.table(point, run)
     }

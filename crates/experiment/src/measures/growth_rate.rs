@@ -27,7 +27,7 @@ impl MeasureDefinition for GrowthRateMeasure {
         let Self { run, observable, levels } = self;
         findings.at_each_point(|point| {
             let table = findings.table(point, run)?;
-            let curves = table.runs(observable).ok_or_else(|| format!("no column `{observable}`"))?;
+            let curves = table.curves(observable).ok_or_else(|| format!("no column `{observable}`"))?;
             let rate =
                 |curve: &Vec<f64>| growth_rate(&table.times, curve, *levels).map_err(|e| e.to_string());
             let rates: Result<Vec<f64>, String> = curves.iter().map(rate).collect();

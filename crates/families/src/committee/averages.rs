@@ -6,12 +6,13 @@
 //!   N_ij = c_i c_j ( Σ_kl v_k v_l E[g'_i g'_j g_k g_l] + s² E[g'_i g'_j] ),
 //!   E[∂loss/∂a_j] = −w Σ_k v_k E[g_k g_j],      E[loss] = (w/2) Σ_kl v_k v_l E[g_k g_l],
 //!
-//! w being 1 or 2 by the prefactor of the loss and c_i = w a_i (spec power-law-spectra, section 3). Pairs are closed
-//! forms, Hermite series or two-dimensional quadrature; only the four-field integral tells the routes apart.
+//! w being 1 or 2 by the prefactor of the loss and c_i = w a_i (docs/derivations/power-law-spectra.md#eq-5,
+//! docs/derivations/power-law-spectra.md#s3-3). Pairs are closed forms, Hermite series or two-dimensional quadrature;
+//! only the four-field integral tells the routes apart.
 
-use super::CommitteeRule;
 use super::conditional;
 use super::erf::ErfCommittee;
+use super::rule::{CommitteeRule, activation_of, output_factors};
 use didact_math::activation::{Activation, Form};
 use didact_math::gauss::pairs::{PairAverages, pair_averages};
 use didact_math::gauss::{HermiteSeries, polynomial, relu};
@@ -78,19 +79,19 @@ impl Route {
 }
 
 pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Averages) {
-    let factors = rule.output_factors(law.scalars);
+    let factors = output_factors(rule, law.scalars);
     let (residual, gain) = (&factors.residual, &factors.gain);
     let variance = law.label_noise * law.label_noise;
-    if let Route::Erf(scales) = &rule.route {
+    if let Route::Erf(scales) = &rule.forms.route {
         let erf = ErfCommittee { scales, residual, gain, noise: variance };
         erf.fill(law.covariance, needed, out);
         for (j, slope) in out.scalars.iter_mut().enumerate() {
-            *slope = -rule.loss.prefactor.weight() * erf.error_times_unit(law.covariance, j);
+            *slope = -rule.forms.weight * erf.error_times_unit(law.covariance, j);
         }
         return;
     }
     out.error = 0.0;
-    if needed == Needed::DriftAndNoise && matches!(rule.route, Route::Quadrature) {
+    if needed == Needed::DriftAndNoise && matches!(rule.forms.route, Route::Quadrature) {
         by_quadrature(rule, law, needed, out);
     }
     let shape = rule.shape();
@@ -106,11 +107,11 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
     }
     for (j, slope) in out.scalars.iter_mut().enumerate() {
         let product: f64 = (0..shape.rows()).map(|k| residual[k] * pairs[j][k].value_value).sum();
-        *slope = -rule.loss.prefactor.weight() * product;
+        *slope = -rule.forms.weight * product;
     }
-    if needed == Needed::DriftAndNoise && matches!(rule.route, Route::Smooth) {
+    if needed == Needed::DriftAndNoise && matches!(rule.forms.route, Route::Smooth) {
         let units: Vec<&dyn Activation> =
-            (0..shape.rows()).map(|row| rule.activation(row).as_ref()).collect();
+            (0..shape.rows()).map(|row| activation_of(rule, row).as_ref()).collect();
         let moments = conditional::squared_errors(&units, residual, shape.trained, law.covariance);
         for i in 0..shape.trained {
             for j in 0..shape.trained {
@@ -121,7 +122,7 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
         }
         return;
     }
-    let four: &dyn Fn([usize; 4]) -> f64 = match &rule.route {
+    let four: &dyn Fn([usize; 4]) -> f64 = match &rule.forms.route {
         Route::Relu => &|fields| relu::i4(&minor(law.covariance, fields)),
         Route::Polynomial(units) => &|fields| {
             let [i, j, k, l] = fields.map(|field| &units[field]);
@@ -149,9 +150,9 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
 }
 
 pub(super) fn risk(rule: &CommitteeRule, law: &Law) -> f64 {
-    let factors = rule.output_factors(law.scalars);
+    let factors = output_factors(rule, law.scalars);
     let residual = &factors.residual;
-    let squared = if let Route::Erf(scales) = &rule.route {
+    let squared = if let Route::Erf(scales) = &rule.forms.route {
         ErfCommittee { scales, residual, gain: &[], noise: 0.0 }.squared_error(law.covariance)
     } else {
         let known = Pairs::new(rule, law.covariance);
@@ -162,7 +163,7 @@ pub(super) fn risk(rule: &CommitteeRule, law: &Law) -> f64 {
         };
         entries.map(term).sum()
     };
-    0.5 * rule.loss.prefactor.weight() * squared
+    0.5 * rule.forms.weight * squared
 }
 
 /// Averages of pairs of units at one covariance: one Hermite series per field where there are any.
@@ -174,7 +175,7 @@ struct Pairs<'a> {
 
 impl<'a> Pairs<'a> {
     fn new(rule: &'a CommitteeRule, covariance: &'a Mat) -> Self {
-        let rows = match rule.route {
+        let rows = match rule.forms.route {
             Route::Smooth | Route::Quadrature => covariance.rows(),
             Route::Erf(_) | Route::Relu | Route::Polynomial(_) => 0,
         };
@@ -183,11 +184,11 @@ impl<'a> Pairs<'a> {
         for row in 0..rows {
             // Teachers of equal length, and symmetric students, share one series.
             let same = |&k: &usize| {
-                Arc::ptr_eq(rule.activation(k), rule.activation(row)) && variance(k) == variance(row)
+                Arc::ptr_eq(activation_of(rule, k), activation_of(rule, row)) && variance(k) == variance(row)
             };
             let known = (0..row).find(same).map(|k| series[k].clone());
             series.push(
-                known.unwrap_or_else(|| HermiteSeries::of(rule.activation(row).as_ref(), variance(row))),
+                known.unwrap_or_else(|| HermiteSeries::of(activation_of(rule, row).as_ref(), variance(row))),
             );
         }
         Self { rule, covariance, series }
@@ -209,7 +210,7 @@ impl<'a> Pairs<'a> {
         if let Some((a, b)) = self.series(i, k) {
             return a.with(b, self.covariance[(i, k)]);
         }
-        let (a, b) = (self.rule.activation(i), self.rule.activation(k));
+        let (a, b) = (activation_of(self.rule, i), activation_of(self.rule, k));
         pair_averages(a.as_ref(), b.as_ref(), &minor(self.covariance, [i, k]))
     }
 }

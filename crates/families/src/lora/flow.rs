@@ -1,4 +1,5 @@
-//! Gradient flow of an adapter: trajectories, first passages, and where it ends (spec sections 4 and 6).
+//! Gradient flow of an adapter: trajectories, first passages, and where it ends
+//! (docs/derivations/lora.md#s4, docs/derivations/lora.md#s6).
 
 use super::landscape::{AdapterState, Landscape};
 use didact_math::ode::{Direction, FieldFn, Method, OdeError, OdeEvent, Options, Solution, Stop, solve};
@@ -170,7 +171,8 @@ impl Flow<'_> {
     }
 }
 
-/// u²/2 + log(1 − m²)/2, which the flow of linear units under the correlation loss conserves (section 10).
+/// u²/2 + log(1 − m²)/2, which the flow of linear units under the correlation loss conserves
+/// (docs/derivations/lora.md#eq-45).
 pub fn correlation_invariant(amplitude: f64, overlap: f64) -> f64 {
     0.5 * (amplitude * amplitude + (-overlap * overlap).ln_1p())
 }
@@ -186,7 +188,7 @@ fn state(y: &[f64]) -> AdapterState {
 #[cfg(test)]
 mod tests {
     use super::super::hermite::time_scale;
-    use super::super::population::{Loss, Population};
+    use super::super::population::{LossName, Population};
     use super::*;
     use didact_math::activation::parse;
 
@@ -239,7 +241,7 @@ mod tests {
 
     #[test]
     fn high_even_hermite_units_end_at_their_lower_singular_alignment() {
-        // Stiff: an explicit method needs minutes for these (section 6).
+        // Stiff: an explicit method needs minutes for these (docs/derivations/lora.md#s6).
         for (k, mu, effective) in
             [(10, 0.5, 0.3967893025649656), (12, 0.5, 0.3720964574079293), (10, 0.6, 1.0), (12, 0.7, 1.0)]
         {
@@ -256,7 +258,7 @@ mod tests {
         for (name, labels) in [("erf(z)", "plain"), ("relu", "squared"), ("He3", "plain"), ("He4", "squared")]
         {
             let unit = parse(name).unwrap();
-            let population = Population::new(unit.clone(), labels, unit, Loss::Half).unwrap();
+            let population = Population::new(unit.clone(), labels, unit, LossName::Half).unwrap();
             let landscape = Landscape { misalignment: 0.3, nu: 0.2, ..Landscape::aligned(population, 0.4) };
             let scale = landscape.population.power(1.0).max(1.0);
             let flow = Flow { landscape: &landscape, delta: 1.0 / scale };
@@ -291,7 +293,7 @@ mod tests {
     #[test]
     fn correlation_loss_of_linear_units_conserves_its_invariant() {
         let unit = parse("linear").unwrap();
-        let population = Population::new(unit.clone(), "plain", unit, Loss::Correlation).unwrap();
+        let population = Population::new(unit.clone(), "plain", unit, LossName::Correlation).unwrap();
         let landscape = Landscape::aligned(population, 0.4);
         let states = Flow { landscape: &landscape, delta: 1.0 }
             .states(AdapterState::aligned(0.05, 0.1), &[0.0, 1.0, 3.0])

@@ -1,8 +1,9 @@
 //! Hermite units: the variance polynomial D_k, the means, and the alignments at which escape takes for ever.
 //!
 //! p_k(r) = E[He_k(√r z)²]/k! has the generating function Σ_k p_k t^k = [(1 − t)(1 + (1 − 2r)t)]^{−1/2} (Mehler's
-//! kernel, averaged). So D_k(r) = p_k′(r)/k (spec section 3.3) follows from sums whose terms have one sign and from a
-//! stable recurrence: no digit is lost at any k, where the alternating sum of the definition loses half of them at k = 20.
+//! kernel, averaged). So D_k(r) = p_k′(r)/k follows from sums whose terms have one sign and from a stable recurrence:
+//! no digit is lost at any k, where the alternating sum of the definition loses half of them at k = 20
+//! (docs/derivations/lora.md#eq-18 and docs/derivations/lora.md#eq-19).
 
 use didact_math::roots::find_roots_by_scan;
 
@@ -100,7 +101,8 @@ pub fn drift(k: usize, mu: f64) -> (f64, f64) {
     (mu.powi(k as i32 - 1) + mu * b, b)
 }
 
-/// All zeros of A in (0, 1) for matched He_k: there λ_+ vanishes and escape takes for ever (section 5.1).
+/// All zeros of A in (0, 1) for matched He_k: there λ_+ vanishes and escape takes for ever
+/// (docs/derivations/lora.md#s5-1).
 ///
 /// A/μ = μ^{k−2} − D_k(μ²) also vanishes at μ = 1, from above, since its slope there is 1 − 2k; the scan ends before.
 pub fn singular_alignments(k: usize) -> Vec<f64> {
@@ -109,7 +111,7 @@ pub fn singular_alignments(k: usize) -> Vec<f64> {
 }
 
 /// At a singular μ the line u = 0 is a line of fixed points; it is stable for |m| below m_c = √(−B/K),
-/// K = (k − 1)μ^{k−2} − 2μ²D_k′(μ²). `None` where it is stable for every m.
+/// K = (k − 1)μ^{k−2} − 2μ²D_k′(μ²). `None` where it is stable for every m (docs/derivations/lora.md#eq-30).
 pub fn stable_overlap(k: usize, mu: f64) -> Option<f64> {
     let bend = (k - 1) as f64 * mu.powi(k as i32 - 2) - 2.0 * mu * mu * variance_curvature(k, mu * mu);
     let square = variance_slope(k, mu * mu) / bend;

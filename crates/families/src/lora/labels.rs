@@ -181,7 +181,8 @@ mod tests {
 
     #[test]
     fn a_squared_polynomial_keeps_a_finite_hermite_series() {
-        // He_k² = Σ_j j! C(k,j)² He_{2k−2j}: He_3² = 6 + 18 He_2 + 9 He_4 + He_6 (section 3.2).
+        // He_k² = Σ_j j! C(k,j)² He_{2k−2j}: He_3² = 6 + 18 He_2 + 9 He_4 + He_6
+        // (docs/derivations/lora.md#eq-12).
         let square = label("He3", "squared");
         assert_eq!(square.degree(), Some(6));
         let factorial = |k: usize| (1..=k).map(|i| i as f64).product::<f64>();

@@ -1,6 +1,7 @@
 //! The loss as a function of what is trained: amplitude u, overlap m = w·w* and, when pre-training is misaligned, q = w·ξ.
 //!
-//! W = a w* + b ξ + u w with |w| = |w*| = |ξ| = 1 and ν = ξ·w* (a = μ; b = 0 when aligned). Spec sections 2 and 7:
+//! W = a w* + b ξ + u w with |w| = |w*| = |ξ| = 1 and ν = ξ·w* (a = μ; b = 0 when aligned). From
+//! docs/derivations/lora.md#eq-1 (aligned) and docs/derivations/lora.md#s7 (misaligned):
 //!
 //!   c = a + bν + um,      r = |W|² = (u + p)² + |W0|² − p²  with p = W0·w = am + bq,
 //!   ∂L/∂u = m L_c + 2(u + p) L_r,   ∂L/∂m = u(L_c + 2a L_r),   ∂L/∂q = 2ub L_r   (plain partial derivatives),
@@ -118,7 +119,7 @@ impl Landscape {
         (loss, gradient)
     }
 
-    /// The same by quadrature of the sample gradient, without σ″ (section 3.1); needs |m| < 1:
+    /// The same by quadrature of the sample gradient, without σ″ (docs/derivations/lora.md#eq-6); needs |m| < 1:
     /// ∂L/∂u = −E[eσ′(s)b], (1 − m²)∂L/∂m = −uE[eσ′(s)(λ* − mb)], b = w·x.
     pub fn by_quadrature(&self, state: AdapterState) -> (f64, Gradient) {
         let AdapterState { amplitude: u, overlap: m, .. } = state;
@@ -177,12 +178,12 @@ impl Landscape {
 
 #[cfg(test)]
 mod tests {
-    use super::super::population::Loss;
+    use super::super::population::LossName;
     use super::*;
     use didact_math::activation::parse;
     use proptest::prelude::*;
 
-    fn landscape(teacher: &str, labels: &str, student: &str, loss: Loss, mu: f64) -> Landscape {
+    fn landscape(teacher: &str, labels: &str, student: &str, loss: LossName, mu: f64) -> Landscape {
         let population =
             Population::new(parse(teacher).unwrap(), labels, parse(student).unwrap(), loss).unwrap();
         Landscape::aligned(population, mu)
@@ -210,7 +211,7 @@ mod tests {
     #[test]
     fn gradients_are_finite_differences_of_the_loss() {
         for (teacher, labels, student) in PAIRS {
-            for loss in [Loss::Half, Loss::Correlation] {
+            for loss in [LossName::Half, LossName::Correlation] {
                 for (mu, u, m) in STATES {
                     let l = landscape(teacher, labels, student, loss, mu);
                     let g = l.gradient(AdapterState::aligned(u, m));
@@ -233,7 +234,7 @@ mod tests {
     #[test]
     fn closed_forms_and_quadrature_of_the_sample_gradient_agree() {
         for (teacher, labels, student) in PAIRS {
-            for loss in [Loss::Half, Loss::Correlation] {
+            for loss in [LossName::Half, LossName::Correlation] {
                 for (mu, u, m) in STATES {
                     let (l, state) =
                         (landscape(teacher, labels, student, loss, mu), AdapterState::aligned(u, m));
@@ -264,12 +265,13 @@ mod tests {
             ("He5", "plain", "He5", 6, 1e-12),
             ("He4", "squared", "He4", 9, 1e-12),
             ("sigmoid", "plain", "sigmoid", 60, 1e-9),
-            // a_k² falls as k^{−5/2}: the rest of the sum after 200 terms is 1e-5 (section 3.1).
+            // a_k² falls as k^{−5/2}: the rest of the sum after 200 terms is 1e-5
+            // (docs/derivations/lora.md#s3-2).
             ("relu", "plain", "relu", 200, 3e-5),
         ] {
             for (mu, u, m) in STATES {
                 let (l, state) =
-                    (landscape(teacher, labels, student, Loss::Half, mu), AdapterState::aligned(u, m));
+                    (landscape(teacher, labels, student, LossName::Half, mu), AdapterState::aligned(u, m));
                 let (loss, series) = l.by_series(state, terms);
                 let exact = l.gradient(state);
                 let scale = error * (1.0 + l.population.power(1.0));
@@ -284,7 +286,7 @@ mod tests {
     #[test]
     fn an_odd_student_learns_nothing_of_an_even_target() {
         for (teacher, student) in [("linear", "erf(z)"), ("He3", "He3"), ("erf(z)", "erf(z)")] {
-            let slopes = landscape(teacher, "squared", student, Loss::Half, 0.4)
+            let slopes = landscape(teacher, "squared", student, LossName::Half, 0.4)
                 .population
                 .slopes(FieldLaw::unit(0.3, 0.5));
             assert!(slopes.overlap.abs() < 1e-13, "{teacher} {student}: {slopes:?}");
@@ -293,7 +295,7 @@ mod tests {
 
     #[test]
     fn without_stray_weights_the_misaligned_flow_is_the_aligned_one() {
-        let aligned = landscape("erf(z)", "plain", "erf(z)", Loss::Half, 0.4);
+        let aligned = landscape("erf(z)", "plain", "erf(z)", LossName::Half, 0.4);
         let tiny = Landscape { misalignment: 1e-300, nu: 0.3, ..aligned.clone() };
         let state = AdapterState { amplitude: 0.3, overlap: 0.2, stray: -0.5 };
         let (a, b) = (aligned.velocity(state), tiny.velocity(state));
@@ -308,7 +310,7 @@ mod tests {
             m in -0.7..0.7f64, q in -0.7..0.7f64,
         ) {
             let l = |sign: f64| {
-                let aligned = landscape("erf(z)", "plain", "erf(z)", Loss::Half, mu);
+                let aligned = landscape("erf(z)", "plain", "erf(z)", LossName::Half, mu);
                 Landscape { misalignment: sign * b, nu: sign * nu, ..aligned }
             };
             let state = |sign: f64| AdapterState { amplitude: u, overlap: m, stray: sign * q };
@@ -324,7 +326,7 @@ mod tests {
             mu in 0.05..0.95f64, b in 0.0..1.0f64, nu in -0.9..0.9f64, u in -1.0..1.0f64,
             m in -0.7..0.7f64, q in -0.7..0.7f64,
         ) {
-            let aligned = landscape("erf(z)", "plain", "erf(z)", Loss::Half, mu);
+            let aligned = landscape("erf(z)", "plain", "erf(z)", LossName::Half, mu);
             let l = Landscape { misalignment: b, nu, ..aligned };
             let state = AdapterState { amplitude: u, overlap: m, stray: q };
             let mirror = AdapterState { amplitude: -u, overlap: -m, stray: -q };

@@ -1,4 +1,5 @@
-//! The large-batch map: one step of spherical SGD with its averages in place of its sums (spec section 9.3).
+//! The large-batch map: one step of spherical SGD with its averages in place of its sums
+//! (docs/derivations/lora.md#s9-3).
 //!
 //! As B, d → ∞ at fixed d/B the step becomes deterministic, but the orthogonal part of the gradient keeps the squared
 //! length (d/B)E\[c²\] and shortens the overlap: this is what stops stage 1 of the two-stage method below |m| = 1.
@@ -20,7 +21,8 @@ pub struct LargeBatch<'a> {
 }
 
 impl LargeBatch<'_> {
-    /// (u, m) after one step, from E[c a] = −(L_c + 2cL_r), E[c z] = −2uL_r√(1−m²) and E\[c²\], c = eσ′(s).
+    /// (u, m) after one step, from E[c a] = −(L_c + 2cL_r), E[c z] = −2uL_r√(1−m²) and E\[c²\], c = eσ′(s)
+    /// (docs/derivations/lora.md#eq-41).
     pub fn step(&self, state: AdapterState) -> AdapterState {
         let AdapterState { amplitude: u, overlap: m, .. } = state;
         let law = self.landscape.law(state);
@@ -48,13 +50,13 @@ impl LargeBatch<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::population::{Loss, Population};
+    use super::super::population::{LossName, Population};
     use super::*;
     use didact_math::activation::parse;
 
     fn landscape(name: &str, labels: &str, mu: f64) -> Landscape {
         let unit = parse(name).unwrap();
-        Landscape::aligned(Population::new(unit.clone(), labels, unit, Loss::Half).unwrap(), mu)
+        Landscape::aligned(Population::new(unit.clone(), labels, unit, LossName::Half).unwrap(), mu)
     }
 
     #[test]
@@ -67,7 +69,7 @@ mod tests {
                 dimensions_per_sample: 0.1996,
                 retraction: Retraction::Euclidean,
             };
-            // Both retractions have one fixed point (section 9.3).
+            // Both retractions have one fixed point (docs/derivations/lora.md#s9-3).
             for retraction in [Retraction::Euclidean, Retraction::Tangent] {
                 let fixed = AdapterState::aligned(u, m);
                 let next = LargeBatch { retraction, ..map }.step(fixed);

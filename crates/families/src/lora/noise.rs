@@ -1,7 +1,7 @@
-//! Gradient noise: E[c²] of the per-sample coefficient c = e σ′(s) (spec section 9.3).
+//! Gradient noise: E[c²] of the per-sample coefficient c = e σ′(s) (docs/derivations/lora.md#s9-3).
 //!
 //! The orthogonal part of a mini-batch gradient has the squared length (d/B) E[c²]: this, not the square of the mean,
-//! is what pulls the overlap down at a finite step.
+//! is what pulls the overlap down at a finite step (docs/derivations/lora.md#e9).
 
 use super::population::{FieldLaw, Population};
 use didact_math::activation::Form;
@@ -54,7 +54,8 @@ impl Population {
     }
 }
 
-/// E[θ(s)(λ*₊ − s₊)²] with cos θ = ρ: (t/2π)(π − θ + sin θ cos θ) − (√(tr)/π)(sin θ + (π − θ)cos θ) + r/2.
+/// E[θ(s)(λ*₊ − s₊)²] with cos θ = ρ: (t/2π)(π − θ + sin θ cos θ) − (√(tr)/π)(sin θ + (π − θ)cos θ) + r/2
+/// (docs/derivations/lora.md#eq-43 at t = 1).
 fn relu_noise(law: FieldLaw) -> f64 {
     let (t, r, cos) = (law.teacher, law.student, law.correlation());
     let (angle, sin) = (cos.acos(), (1.0 - cos * cos).max(0.0).sqrt());
@@ -64,11 +65,11 @@ fn relu_noise(law: FieldLaw) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::population::Loss;
+    use super::super::population::LossName;
     use super::*;
     use didact_math::activation::parse;
 
-    fn pair(teacher: &str, labels: &str, student: &str, loss: Loss) -> Population {
+    fn pair(teacher: &str, labels: &str, student: &str, loss: LossName) -> Population {
         Population::new(parse(teacher).unwrap(), labels, parse(student).unwrap(), loss).unwrap()
     }
 
@@ -82,7 +83,7 @@ mod tests {
             ("relu", "plain", "relu"),
             ("relu", "squared", "erf(z)"),
         ] {
-            for loss in [Loss::Half, Loss::Correlation] {
+            for loss in [LossName::Half, LossName::Correlation] {
                 let population = pair(teacher, labels, student, loss);
                 let (closed, slow) = (population.gradient_noise(law), population.noise_by_quadrature(law));
                 assert!((closed - slow).abs() < 1e-12, "{teacher} {labels} {student}: {closed} {slow}");
@@ -93,7 +94,7 @@ mod tests {
     #[test]
     fn noise_of_squared_third_hermite_labels_is_that_of_a_finer_rule() {
         // Degree 16 in each field: 9 nodes are exact, so 40 nodes change nothing but rounding.
-        let population = pair("He3", "squared", "He3", Loss::Half);
+        let population = pair("He3", "squared", "He3", LossName::Half);
         let law = FieldLaw::unit(0.205, 0.0675);
         let fine = population.average(law, 78, |label, s| {
             let (value, slope) = population.student.value_and_slope(s);
@@ -106,7 +107,7 @@ mod tests {
     #[test]
     fn a_perfect_student_has_no_gradient_noise() {
         for name in ["erf(z)", "relu", "He4", "sigmoid"] {
-            let noise = pair(name, "plain", name, Loss::Half).gradient_noise(FieldLaw::unit(1.0, 1.0));
+            let noise = pair(name, "plain", name, LossName::Half).gradient_noise(FieldLaw::unit(1.0, 1.0));
             assert!(noise.abs() < 1e-12, "{name}: {noise}");
         }
     }

@@ -1,6 +1,6 @@
 //! Population loss of a neuron against a teacher, and its slopes, in terms of the law of the two fields.
 //!
-//! Spec lora-single-index, section 3: with λ* the teacher's field, s the student's,
+//! From docs/derivations/lora.md#eq-3 and docs/derivations/lora.md#eq-4: with λ* the teacher's field, s the student's,
 //!
 //!   L   = ½E\[φ_T²\] + ½E[σ(s)²] − E[φ_T(λ*)σ(s)],      L_c = ∂L/∂c = −E[φ_T′(λ*)σ′(s)],
 //!   L_r = ∂L/∂r = ½E[σ′(s)² + σ(s)σ″(s)] − ½E[φ_T(λ*)σ″(s)],
@@ -11,6 +11,7 @@ use didact_math::activation::{Activation, Form};
 use didact_math::gauss::hermite::factorial_ratio_root;
 use didact_math::gauss::quadrature::{REACH, gauss_hermite};
 use didact_math::gauss::{GaussianRule, HermiteSeries, PairAverages, pair_averages};
+use didact_model::loss::Loss;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
@@ -19,10 +20,10 @@ use std::sync::Arc;
 use super::labels::transformed;
 use crate::ModelError;
 
-/// What is minimised.
+/// The losses that the closed forms of this family are for, by their names in descriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Loss {
+pub enum LossName {
     /// (y − f)²/2.
     #[default]
     Half,
@@ -32,12 +33,20 @@ pub enum Loss {
     Correlation,
 }
 
-impl Loss {
+impl LossName {
     /// What multiplies the gradient of the half-squared (or correlation) loss.
     pub fn weight(self) -> f64 {
         match self {
             Self::Half | Self::Correlation => 1.0,
             Self::One => 2.0,
+        }
+    }
+
+    /// The loss itself.
+    pub fn loss(self) -> Loss {
+        match self {
+            Self::Half | Self::One => Loss::Square { weight: self.weight() },
+            Self::Correlation => Loss::Correlation,
         }
     }
 
@@ -96,8 +105,8 @@ pub struct Population {
     pub teacher: Arc<dyn Activation>,
     /// σ.
     pub student: Arc<dyn Activation>,
-    /// What is minimised; [`Loss::One`] counts as [`Loss::Half`] here.
-    pub loss: Loss,
+    /// What is minimised; [`LossName::One`] counts as [`LossName::Half`] here.
+    pub loss: LossName,
     /// relu student on squared labels of a relu teacher, which is known in closed form.
     relu_on_squares: bool,
     /// The series of a unit teacher, for pairs without kinks and without closed form.
@@ -110,7 +119,7 @@ impl Population {
         teacher: Arc<dyn Activation>,
         labels: &str,
         student: Arc<dyn Activation>,
-        loss: Loss,
+        loss: LossName,
     ) -> Result<Self, ModelError> {
         let relu = |a: &Arc<dyn Activation>| a.form() == Form::Relu;
         let squared = matches!(labels.trim(), "squared" | "y^2");
@@ -123,7 +132,7 @@ impl Population {
     /// Teacher and student of one activation, plain labels, half-squared loss.
     pub fn matched(activation: Arc<dyn Activation>) -> Self {
         let (student, series) = (activation.clone(), series_of(&*activation, &*activation));
-        Self { teacher: activation, student, loss: Loss::Half, relu_on_squares: false, series }
+        Self { teacher: activation, student, loss: LossName::Half, relu_on_squares: false, series }
     }
 
     /// L.
@@ -177,7 +186,8 @@ impl Population {
         pair_averages(&*self.student, &*self.teacher, &[[student, overlap], [overlap, teacher]])
     }
 
-    /// L, L_c, L_r from the first `terms` Hermite coefficients of both activations: section 3.2,
+    /// L, L_c, L_r from the first `terms` Hermite coefficients of both activations
+    /// (docs/derivations/lora.md#eq-7, docs/derivations/lora.md#eq-8),
     ///
     ///   L = ½Σ(a_k² + b_k² − 2a_k b_k ρ^k),   L_c = −(1/√(tr)) Σ k a_k b_k ρ^{k−1},
     ///   L_r = (1/2r) Σ_{k≥0} [(b_k − a_k ρ^k) b̄_k + k a_k b_k ρ^k],      b̄_k = E[√r z σ′(√r z) h_k].
@@ -191,7 +201,8 @@ impl Population {
         let (mut loss, mut overlap, mut variance) = (1.0 - residual, 0.0, 0.0);
         let mut power = 1.0;
         for k in 0..terms {
-            // b̄_k = k b_k + √((k+1)(k+2)) b_{k+2}, from √r z h_k and an integration by parts.
+            // b̄_k = k b_k + √((k+1)(k+2)) b_{k+2}, from √r z h_k and an integration by parts
+            // (docs/derivations/lora.md#eq-9).
             let bar = k as f64 * b[k] + factorial_ratio_root(k + 2, k) * b[k + 2];
             loss += 0.5 * residual * (a[k] * a[k] + b[k] * b[k]) - a[k] * b[k] * power;
             if k > 0 && rho != 0.0 {
@@ -258,7 +269,7 @@ fn series_of(teacher: &dyn Activation, student: &dyn Activation) -> Option<Hermi
 }
 
 /// relu student, (relu)² labels, ρ = c/√(tr): E[φ_Tσ] = t√r (1+ρ)²/(2√(2π)), E[φ_T′σ′] = √t(1+ρ)/√(2π),
-/// E[φ_Tσ″] = t(1−ρ²)/(2√(2πr)) (section 3.3 at t = 1; the teacher is homogeneous of degree 2).
+/// E[φ_Tσ″] = t(1−ρ²)/(2√(2πr)) (docs/derivations/lora.md#eq-16 at t = 1; the teacher is homogeneous of degree 2).
 fn relu_on_squares(law: FieldLaw) -> PairAverages {
     let (t, r, rho) = (law.teacher, law.student, law.correlation());
     let root = (2.0 * PI).sqrt();

@@ -1,4 +1,5 @@
-//! The search phase: the linearised flow at (u, m) = (0, 0), its rates, limits and exit times (spec sections 5 and 7).
+//! The search phase: the linearised flow at (u, m) = (0, 0), its rates, limits and exit times
+//! (docs/derivations/lora.md#s5, misaligned docs/derivations/lora.md#s7).
 
 use super::flow::{Flow, FlowError};
 use super::landscape::{AdapterState, Landscape};
@@ -30,7 +31,8 @@ impl Rates {
         Self::from_coefficients(pull, stray, -2.0 * delta * slopes.variance, landscape.nu)
     }
 
-    /// λ_± = (B ± √(B² + 4A²))/2, in the form that does not cancel; A² is α² + β² + 2ναβ when misaligned.
+    /// λ_± = (B ± √(B² + 4A²))/2, in the form that does not cancel; A² is α² + β² + 2ναβ when misaligned
+    /// (docs/derivations/lora.md#eq-26, docs/derivations/lora.md#eq-36).
     pub fn from_coefficients(pull: f64, stray: f64, bend: f64, nu: f64) -> Self {
         let square = (pull * pull + stray * stray + 2.0 * nu * pull * stray).max(0.0);
         let root = bend.hypot(2.0 * square.sqrt());
@@ -93,7 +95,7 @@ pub fn slope_moments(population: &Population) -> (f64, f64) {
     (rule.average(square), rule.average(|z| z * z * square(z)))
 }
 
-/// K_σ in τ ~ K_σ/(1 − μ)² as μ → 1, matched pairs: E[σ′²]/E[z²σ′²]².
+/// K_σ in τ ~ K_σ/(1 − μ)² as μ → 1, matched pairs: E[σ′²]/E[z²σ′²]² (docs/derivations/lora.md#eq-27).
 pub fn strong_pretraining_constant(population: &Population) -> f64 {
     let (square, weighted) = slope_moments(population);
     square / (weighted * weighted)
@@ -101,20 +103,20 @@ pub fn strong_pretraining_constant(population: &Population) -> f64 {
 
 /// The rates in the limit μ → 0 of a smooth student: A = σ′(0)E[φ_T′], B = σ″(0)E[φ_T − σ(0)] − σ′(0)².
 ///
-/// Not for a student with a kink at 0, where B diverges or jumps.
+/// Not for a student with a kink at 0, where B diverges or jumps. docs/derivations/lora.md#s5-limits.
 pub fn without_pretraining(population: &Population) -> Rates {
     let slopes = population.slopes(FieldLaw::unit(0.0, 0.0));
     Rates::from_coefficients(-slopes.overlap, 0.0, -2.0 * slopes.variance, 0.0)
 }
 
-/// Rates of the descent into the minimum with m_eff = ±1, matched pairs (section 6): of 1 − |m| and of u,
-/// 2(1 ∓ μ)²E[σ′²] and E[z²σ′²]. The minus sign exists for even students only.
+/// Rates of the descent into the minimum with m_eff = ±1, matched pairs: of 1 − |m| and of u,
+/// 2(1 ∓ μ)²E[σ′²] and E[z²σ′²] (docs/derivations/lora.md#eq-32). The minus sign exists for even students only.
 pub fn descent(population: &Population, mu: f64, sign: f64) -> (f64, f64) {
     let (square, weighted) = slope_moments(population);
     (2.0 * (1.0 - sign * mu).powi(2) * square, weighted)
 }
 
-/// The search phase as a particle in a potential (section 10): g = atanh m, g″ − B g′ + V′(g) = 0.
+/// The search phase as a particle in a potential: g = atanh m, g″ − B g′ + V′(g) = 0 (docs/derivations/lora.md#eq-46).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mechanics {
     /// g.
@@ -148,14 +150,14 @@ pub fn potential(rates: &Rates, position: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::super::hermite::{central, drift, time_scale};
-    use super::super::population::Loss;
+    use super::super::population::LossName;
     use super::*;
     use didact_math::activation::parse;
     use std::f64::consts::PI;
 
     fn landscape(name: &str, labels: &str, mu: f64) -> Landscape {
         let unit = parse(name).unwrap();
-        Landscape::aligned(Population::new(unit.clone(), labels, unit, Loss::Half).unwrap(), mu)
+        Landscape::aligned(Population::new(unit.clone(), labels, unit, LossName::Half).unwrap(), mu)
     }
 
     fn tau(name: &str, labels: &str, mu: f64) -> f64 {

@@ -1,4 +1,5 @@
-//! Two-stage training: squared labels until the overlap is m₁, then the labels as they are (spec section 8).
+//! Two-stage training: squared labels until the overlap is m₁, then the labels as they are
+//! (docs/derivations/lora.md#s8).
 
 use super::flow::{Flow, FlowError};
 use super::landscape::{AdapterState, Landscape};
@@ -82,14 +83,14 @@ impl TwoStage {
 #[cfg(test)]
 mod tests {
     use super::super::hermite::time_scale;
-    use super::super::population::{Loss, Population};
+    use super::super::population::{LossName, Population};
     use super::*;
     use didact_math::activation::parse;
 
     fn third_hermite(reset_amplitude: bool) -> TwoStage {
         let unit = parse("He3").unwrap();
         let landscape = |labels: &str| {
-            let population = Population::new(unit.clone(), labels, unit.clone(), Loss::Half).unwrap();
+            let population = Population::new(unit.clone(), labels, unit.clone(), LossName::Half).unwrap();
             Landscape::aligned(population, 0.325)
         };
         TwoStage {
@@ -104,7 +105,8 @@ mod tests {
 
     #[test]
     fn the_switch_has_a_window() {
-        // m₁ in (0.3746, 0.5761) recovers within 2500; later falls into W = 0; earlier is too slow (section 8).
+        // m₁ in (0.3746, 0.5761) recovers within 2500; later falls into W = 0; earlier is too slow
+        // (docs/derivations/lora.md#s8).
         let windows = third_hermite(false).windows(60).unwrap();
         assert_eq!(windows.len(), 1, "{windows:?}");
         let (low, high) = windows[0];

@@ -66,6 +66,12 @@ pub enum FormulaProblem {
         /// How many were given.
         found: usize,
     },
+    /// An indicator without its comparison.
+    #[error("expected `>` or `<` in an indicator, found {0}")]
+    Comparison(String),
+    /// Bars that are not a squared length.
+    #[error("bars are for the squared length `|{0}|^2`")]
+    Length(String),
     /// Nesting beyond what evaluation holds.
     #[error("the formula is nested too deeply")]
     TooDeep,
@@ -86,6 +92,7 @@ impl ExpressionError {
             }
             FormulaProblem::MissingOperator(_) => Some("write products with `*`, as in `2*x`".into()),
             FormulaProblem::BareFunction(name) => Some(format!("write `{name}(...)`")),
+            FormulaProblem::Comparison(_) => Some("write `1{x > 0}`".into()),
             FormulaProblem::TooDeep => Some("write it with fewer nested parentheses".into()),
             _ => None,
         }

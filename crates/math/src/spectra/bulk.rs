@@ -7,6 +7,7 @@ use crate::roots::{bracket_upward, brent, brent_between};
 /// The limiting spectrum of H = (1/n) Σ Gᵢ xᵢ xᵢᵀ at n = δ d.
 ///
 /// With α the Stieltjes transform, its inverse on the real axis left of the bulk is
+/// (docs/derivations/gd-phase-transitions.md#eq-22)
 ///
 /// ```text
 /// z(α) = −1/α + δ E[G/(δ + G α)],   0 < α < A = δ/max(−inf supp G, 0),
@@ -66,7 +67,8 @@ impl<'a> Bulk<'a> {
     /// The left edge c = sup_{0<α<A} z(α).
     ///
     /// α² z′(α) = 1 − δ E[(Gα/(δ+Gα))²] decreases strictly from 1, so one bracketed root gives α_c. Without a root in (0, A)
-    /// the edge is z(A−); for G ≥ 0 and δ P(G > 0) ≤ 1 that is the atom at 0, with α_c = ∞.
+    /// the edge is z(A−); for G ≥ 0 and δ P(G > 0) ≤ 1 that is the atom at 0, with α_c = ∞
+    /// (docs/derivations/gd-phase-transitions.md#eq-23).
     pub fn left_edge(&self) -> Edge {
         let falling = |alpha: f64| 1.0 - self.delta * self.moments(alpha).1 * alpha * alpha;
         let end = self.branch_end();

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Outliers follow from a Schur complement on the directions u: J. Baik, G. Ben Arous and S. Péché (2005) for G = 1 away from
-//! them, Y. M. Lu and G. Li (2020) and M. Mondelli and A. Montanari (2019) for weights that depend on them.
+//! them, Y. M. Lu and G. Li (2020) and M. Mondelli and A. Montanari (2019) for weights that depend on them. Both are
+//! derived in docs/derivations/gd-phase-transitions.md#s5.
 //!
 //! ```
 //! use didact_math::spectra::{Bulk, Ceiling, Spiked, WeightLaw};

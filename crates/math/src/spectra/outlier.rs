@@ -13,8 +13,9 @@ use crate::roots::brent_between;
 /// Z(α) = δ E[ G/(δ + G α) u uᵀ ],
 /// ```
 ///
-/// provided that E[u | G] vanishes with the other directions (a *hard* subspace). Its eigenvalues fall with α while z(α) rises, so every
-/// eigenvalue branch meets z(α) at most once left of the bulk: that is an outlier.
+/// provided that E[u | G] vanishes with the other directions (a *hard* subspace). Its eigenvalues fall with α while
+/// z(α) rises, so every eigenvalue branch meets z(α) at most once left of the bulk: that is an outlier
+/// (docs/derivations/gd-phase-transitions.md#eq-24).
 #[derive(Clone, Copy, Debug)]
 pub struct Spiked<'a> {
     /// The law of G and δ.
@@ -102,7 +103,8 @@ impl<'a> Spiked<'a> {
         }
     }
 
-    /// ψ = ζ(α) − z at the ceiling, ζ the smallest eigenvalue of Z: an outlier exists if and only if ψ < 0.
+    /// ψ = ζ(α) − z at the ceiling, ζ the smallest eigenvalue of Z: an outlier exists if and only if ψ < 0
+    /// (docs/derivations/gd-phase-transitions.md#eq-25).
     pub fn psi(&self, ceiling: Ceiling) -> f64 {
         let top = self.top(ceiling);
         self.branches(top.alpha).first().map_or(f64::INFINITY, |zeta| zeta - top.position)
@@ -144,7 +146,8 @@ impl<'a> Spiked<'a> {
         }
     }
 
-    /// 1/(1 + α′ δ E[G² (w·u)²/(δ+Gα)²]), α′ = 1/z′(α): the residue of the resolvent block at its pole.
+    /// 1/(1 + α′ δ E[G² (w·u)²/(δ+Gα)²]), α′ = 1/z′(α): the residue of the resolvent block at its pole
+    /// (docs/derivations/gd-phase-transitions.md#eq-26).
     fn overlap(&self, alpha: f64, direction: &[f64]) -> f64 {
         let delta = self.bulk.delta;
         let slope = self.weighted(|g| (g / (delta + g * alpha)).powi(2));

@@ -1,4 +1,5 @@
-//! Hessians along full-batch gradient descent: their law at every step from dynamical mean-field theory, and thresholds in δ.
+//! Hessians along full-batch gradient descent: their law at every step from dynamical mean-field theory, and thresholds
+//! in δ (docs/derivations/gd-phase-transitions.md#s5).
 
 use super::easy_hard::{Split, split};
 use super::ensemble::{Ensemble, HessianSpectrum};
@@ -28,7 +29,8 @@ pub struct Descent {
     split: Split,
 }
 
-/// The deviation with which thresholds draw the teacher fields: the error at t = 10 falls by three, any value from 1.3 to 2 does as well.
+/// The deviation with which thresholds draw the teacher fields: the error at t = 10 falls by three, any value from 1.3
+/// to 2 does as well (docs/derivations/gd-phase-transitions.md#s11).
 pub const THRESHOLD_SPREAD: f64 = 1.6;
 
 /// A sampled number and its errors.

@@ -17,7 +17,7 @@ mod threshold;
 
 pub use descent::{Descent, Sampled, THRESHOLD_SPREAD};
 pub use easy_hard::{Round, Split, split};
-pub use empirical::{EmpiricalHessian, Run};
+pub use empirical::{EmpiricalDescent, EmpiricalHessian};
 pub use ensemble::{Ensemble, HessianSpectrum};
 pub use error::LandscapeError;
 pub use one_step::{OneStepKernels, one_step};

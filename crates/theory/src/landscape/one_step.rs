@@ -8,7 +8,8 @@
 //! V(1) = W(1) − (η/δ) φ(0):
 //! ```
 //!
-//! W is the field of a fresh sample, V that of a training sample, which remembers that it was used.
+//! W is the field of a fresh sample, V that of a training sample, which remembers that it was used
+//! (docs/derivations/gd-phase-transitions.md#s4-4).
 
 use super::ensemble::Ensemble;
 use super::error::LandscapeError;

@@ -1,6 +1,7 @@
 //! Spectral estimators D = (1/n) Σ T(yᵢ) xᵢ xᵢᵀ: their top eigenvector as a guess of the latent directions.
 //!
-//! The theory is that of a Hessian with weights G = −T(y), without the condition that the outlier be negative: Y. M. Lu and G. Li, Inf. Inference 9, 507 (2020);
+//! The theory is that of a Hessian with weights G = −T(y), without the condition that the outlier be negative
+//! (docs/derivations/gd-phase-transitions.md#s7-spectral): Y. M. Lu and G. Li, Inf. Inference 9, 507 (2020);
 //! M. Mondelli and A. Montanari, Found. Comput. Math. 19, 703 (2019).
 
 use super::empirical::{EmpiricalHessian, gaussian_inputs};

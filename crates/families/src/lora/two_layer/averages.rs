@@ -5,8 +5,9 @@
 //!   G_kj = E[∂(e σ′_k)/∂h_j] = Σ_l o_l E[σ′_k g′_l] Γ_lj + E[e σ″_k] Γ_kj,      E[e σ″_k] = Σ_l o_l E[σ″_k g_l],
 //!   A_rj = −(1/K) Σ_k v_k U_kr G_kj,      E[∂loss/∂U_kr] = −(v_k/K) Σ_j G_kj C_jr,      loss = Σ o_l o_m E[g_l g_m]/(2K).
 //!
-//! For φ = σ = He_2/√2 the pair averages are 2C_kl and C_ll − 1, which are the closed forms of spec section 11 with the
-//! corrected factors (errata 11); for linear units they are 1 and 0.
+//! (docs/derivations/lora.md#eq-48). For φ = σ = He_2/√2 the pair averages are 2C_kl and C_ll − 1, which are the closed
+//! forms of docs/derivations/lora.md#s11-he2 with the corrected factors (docs/derivations/lora.md#e11); for linear
+//! units they are 1 and 0.
 
 use super::TwoLayerRule;
 use didact_math::activation::{Activation, Form};
@@ -162,7 +163,8 @@ pub(super) fn fill(rule: &TwoLayerRule, law: &Law, needed: Needed, out: &mut Ave
 /// N_rs = E[D_r D_s] of the per-sample coefficients D of x in −∇_{w_r} loss.
 ///
 /// Linear: (s_r s_s/K²) (E[e²] + σ²), s_r = Σ_k v_k U_kr. He_2: e = xᵀSx/√2, D_r = (1/K) xᵀSx p_r·x, and Wick's theorem gives
-/// E[D_r D_s] = (1/K²) p_rᵀ[8S² + 4 tr S S + (2 tr S² + (tr S)²)1]p_s, here in the fields' own coordinates.
+/// E[D_r D_s] = (1/K²) p_rᵀ[8S² + 4 tr S S + (2 tr S² + (tr S)²)1]p_s, here in the fields' own coordinates
+/// (docs/derivations/lora.md#eq-55).
 fn noise(units: &Units, law: &Law) -> Mat {
     let (rule, extra) = (units.rule, law.label_noise * law.label_noise);
     let scale = rule.weight() * rule.weight();

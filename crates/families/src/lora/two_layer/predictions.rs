@@ -1,4 +1,5 @@
-//! Closed forms of the two-layer model: escape rates, final loss against rank, and gradient noise (spec section 11).
+//! Closed forms of the two-layer model: escape rates, final loss against rank, and gradient noise
+//! (docs/derivations/lora.md#s11).
 
 use super::{LoraTwoLayer, PerUnit};
 use crate::Family;
@@ -13,7 +14,7 @@ use serde_json::json;
 ///
 /// Linear units: with α = mean v²(1−μ)² and β = mean v², λ = (−β + √(β² + 4αβ))/2, whatever the rank.
 /// He_2/√2: κ_i = (v_iμ_i/K)[2v_i(μ_i² − 1) + T₀], η_i = (v_i/K)[2v_iμ_i² + T₀], T₀ = Σ v_j(μ_j² − 1), and
-/// λ = max_i (−η_i + √(η_i² + 4κ_i²))/2. `None` for other activations.
+/// λ = max_i (−η_i + √(η_i² + 4κ_i²))/2. `None` for other activations. docs/derivations/lora.md#eq-52.
 pub fn escape_rate(activation: &str, output: &[f64], mu: &[f64]) -> Option<f64> {
     let k = output.len() as f64;
     let units = || output.iter().zip(mu);
@@ -43,7 +44,7 @@ fn growth(eta: f64, kappa: f64) -> f64 {
 }
 
 /// L_final = (1−μ²)²(K−R)(K+2)/(2K(R+2)) for He_2/√2, v = 1, equal μ, R ≤ K: R directions are corrected, and overshoot to
-/// offset the mean of the others. R = 0 gives the initial loss.
+/// offset the mean of the others. R = 0 gives the initial loss. docs/derivations/lora.md#eq-54.
 pub fn final_loss(hidden: usize, rank: usize, mu: f64) -> f64 {
     let (k, r) = (hidden as f64, rank as f64);
     (1.0 - mu * mu).powi(2) * (k - r) * (k + 2.0) / (2.0 * k * (r + 2.0))

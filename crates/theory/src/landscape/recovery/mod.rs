@@ -6,8 +6,10 @@
 //! 1/δ_alg = largest eigenvalue of the map M ↦ E_y[ K(y) M K(y) ];      one direction: 1/δ_alg = E_y[ (E[z²|y] − 1)² ].
 //! ```
 //!
-//! M. Mondelli and A. Montanari, Found. Comput. Math. 19, 703 (2019) for one direction; E. Troiani et al., arXiv:2405.15480 (2024) for several. Directions that show at
-//! first order ([`split`](super::split) calls them easy) are seen with any δ > 0: the number is then the threshold of second-order information alone.
+//! (docs/derivations/gd-phase-transitions.md#eq-28). M. Mondelli and A. Montanari, Found. Comput. Math. 19, 703 (2019)
+//! for one direction; E. Troiani et al., arXiv:2405.15480 (2024) for several. Directions that show at first order
+//! ([`split`](super::split) calls them easy) are seen with any δ > 0: the number is then the threshold of second-order
+//! information alone.
 //!
 //! The conditional law of z given y is exact where the link has a structure that makes it one-dimensional, and sampled elsewhere.
 
