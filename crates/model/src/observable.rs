@@ -39,7 +39,7 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// With the mean loss over the training set, which overlaps do not tell.
+    /// With the mean loss over the training set, which does not follow from the overlaps.
     pub fn with_train_loss(mut self, value: f64) -> Self {
         self.train_loss = Some(value);
         self

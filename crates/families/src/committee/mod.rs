@@ -6,14 +6,9 @@
 //! Worschech & Rosenow (2024). Order-parameter equations: docs/derivations/power-law-spectra.md#s3. Learning-rate and
 //! time conventions: `docs/conventions.md`.
 
-mod angles;
-mod averages;
-mod conditional;
-mod erf;
-mod kicks;
-mod plateau;
+pub mod predictions;
+mod quantities;
 mod rule;
-pub mod spectra;
 
 use super::{Family, ModelError, Reference};
 use didact_math::activation;
@@ -157,8 +152,7 @@ impl Family for Committee {
     }
 
     fn quantities() -> &'static [Quantity] {
-        static ALL: LazyLock<Vec<Quantity>> =
-            LazyLock::new(|| [plateau::QUANTITIES, &spectra::quantities::all()].concat());
+        static ALL: LazyLock<Vec<Quantity>> = LazyLock::new(quantities::all);
         &ALL
     }
 

@@ -239,8 +239,8 @@ mod tests {
     /// Two product rules that agreed by chance used to state a tenth of their error and less.
     #[test]
     fn the_stated_error_covers_the_true_one_over_oblique_kinks() {
-        use crate::random::{Address, Stream};
-        let mut stream = Stream::at(Address { seed: 5, replica: 0, step: 0, lane: 0 });
+        use crate::random::{RngAddress, Stream};
+        let mut stream = Stream::at(RngAddress { seed: 5, replica: 0, step: 0, lane: 0 });
         for draw in 0..400 {
             let dimension = 2 + draw % 3;
             let mut direction = || -> Vec<f64> { (0..dimension).map(|_| stream.normal()).collect() };

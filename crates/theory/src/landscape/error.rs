@@ -1,6 +1,6 @@
 //! Why a question about a landscape has no answer.
 
-use didact_math::spectra::SpectralLawError;
+use didact_math::spectra::WeightLawError;
 use thiserror::Error;
 
 /// Why a question about a landscape has no answer.
@@ -152,5 +152,5 @@ pub enum LandscapeError {
     },
     /// From the spectrum.
     #[error(transparent)]
-    Spectrum(#[from] SpectralLawError),
+    Spectrum(#[from] WeightLawError),
 }

@@ -9,7 +9,7 @@ use super::error::LandscapeError;
 use super::recovery::{self, Link};
 use super::{grid, start::positive};
 use didact_math::expression::Expression;
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_math::spectra::{Bulk, Ceiling, SpectrumEnd, Spiked, WeightLaw};
 
 /// What is done with the labels.
@@ -155,8 +155,8 @@ pub fn sampled_spectral_method(
         });
     }
     let function = preprocessing.function(k, link, delta)?;
-    let inputs = gaussian_inputs(n, d, Stream::at(Address { seed, replica: 0, step: 0, lane: 1 }))?;
-    let mut noise = Stream::at(Address { seed, replica: 0, step: 0, lane: 2 });
+    let inputs = gaussian_inputs(n, d, Stream::at(RngAddress { seed, replica: 0, step: 0, lane: 1 }))?;
+    let mut noise = Stream::at(RngAddress { seed, replica: 0, step: 0, lane: 2 });
     // The latent directions are the first unit vectors.
     let weights = (0..n).map(|i| function(link(&inputs.row(i)[..k], noise.normal()))).collect();
     let top = EmpiricalHessian::new(&inputs, weights).extreme(SpectrumEnd::Highest, 1, seed).remove(0);

@@ -5,13 +5,13 @@ use didact_families::Family;
 use didact_families::committee::Committee;
 use didact_families::quadratic::{QuadraticNetworks, Stationary, manifold_dimension};
 use didact_math::linalg::{Mat, svd, symmetric_eigen};
-use didact_math::random::{Address, Stream, orthonormal_rows};
+use didact_math::random::{RngAddress, Stream, orthonormal_rows};
 use didact_model::LocalRule;
 use didact_theory::landscape::population::stationary::{PointKind, classify};
 use didact_theory::landscape::population::{self, HessianError, SIZE_LIMIT};
 
 fn random(rows: usize, n: usize, size: f64, seed: u64) -> Mat {
-    let mut stream = Stream::at(Address { seed, replica: 0, step: 0, lane: 0 });
+    let mut stream = Stream::at(RngAddress { seed, replica: 0, step: 0, lane: 0 });
     Mat::from_fn(rows, n, |_, _| size * stream.normal())
 }
 
@@ -24,7 +24,7 @@ fn with_teachers(w: &Mat, teachers: usize) -> Mat {
 /// The weights of a stationary point: L [√g_T a; √g_O b], L with random orthonormal columns.
 fn weights(point: &Stationary, n: usize, seed: u64) -> Mat {
     let Stationary { students, teachers, outside, inside } = *point;
-    let mut stream = Stream::at(Address { seed, replica: 0, step: 0, lane: 0 });
+    let mut stream = Stream::at(RngAddress { seed, replica: 0, step: 0, lane: 0 });
     let l = orthonormal_rows(&mut stream, outside + inside, students);
     let (a, b) = (
         orthonormal_rows(&mut stream, inside, teachers),

@@ -2,10 +2,10 @@
 //! (docs/derivations/power-law-spectra.md#s13).
 
 use crate::common::{columns, losses, problem, state_at};
-use didact_families::committee::spectra::regression::{CurveSize, Regression};
-use didact_families::committee::spectra::specialised::{error_rates, overlap_rates};
-use didact_families::committee::spectra::symmetric::{SymmetricFlow, SymmetricState};
-use didact_families::committee::spectra::teacher::{Plateau, equal_overlaps, growth_coefficient};
+use didact_families::committee::predictions::regression::{CurveSize, Regression};
+use didact_families::committee::predictions::specialised::{error_rates, overlap_rates};
+use didact_families::committee::predictions::symmetric::{SymmetricFlow, SymmetricState};
+use didact_families::committee::predictions::teacher::{Plateau, equal_overlaps, growth_coefficient};
 use didact_families::committee::{Committee, Output};
 use didact_math::linalg::{Mat, eigenvalues_general};
 use didact_math::ode::{Options, Saving};

@@ -3,6 +3,7 @@
 mod flows;
 mod hermite;
 mod rates;
+pub(super) mod two_layer;
 
 use super::landscape::{AdapterState, Landscape};
 use super::population::LossName;
@@ -125,7 +126,7 @@ mod tests {
 
     #[test]
     fn an_infinite_escape_time_is_null_and_said_to_diverge() {
-        // A linear student feels no pull from He_4 labels under the correlation loss: A = B = 0.
+        // He_4 labels are orthogonal to a linear student, so that the correlation loss couples nothing: A = B = 0.
         let inputs = json!({"mu": 0.5, "activation": "linear", "teacher": "He4", "loss": "correlation"});
         let answer = ask("rates", inputs).unwrap();
         assert!(answer["tau"].is_null() && answer["diverges"] == json!(true), "{answer:?}");

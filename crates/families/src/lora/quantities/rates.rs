@@ -77,8 +77,8 @@ pub(super) const ZEROS: Quantity = Quantity {
 fn rates(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let r = Rates::of(&landscape(arguments)?, delta(arguments)?);
     Ok(vec![
-        ("A", json!(r.pull)),
-        ("B", json!(r.bend)),
+        ("A", json!(r.coupling)),
+        ("B", json!(r.self_coupling)),
         ("lambda-plus", json!(r.growth)),
         ("tau", number(r.escape_time())),
         ("lambda-minus", json!(r.decay)),
@@ -97,9 +97,9 @@ fn misaligned(arguments: &Arguments) -> Result<Answer, QuantityError> {
     (at.misalignment, at.nu) = (arguments.number("b"), nu);
     let r = Rates::of(&at, delta(arguments)?);
     Ok(vec![
-        ("alpha", json!(r.pull)),
+        ("alpha", json!(r.coupling)),
         ("beta", json!(r.stray)),
-        ("G", json!(r.bend)),
+        ("G", json!(r.self_coupling)),
         ("lambda-plus", json!(r.growth)),
         ("tau", number(r.escape_time())),
     ])
@@ -189,12 +189,12 @@ fn zeros(arguments: &Arguments) -> Result<Answer, QuantityError> {
         Rates::of(&at, 1.0)
     };
     // A of a matched pair vanishes at mu = 1 itself.
-    let found = find_roots_by_scan(|mu| rates(mu).pull, 1e-3, 0.999, arguments.count("points").max(3));
-    let bends: Vec<f64> = found.iter().map(|&mu| rates(mu).bend).collect();
-    let diverges: Vec<Value> = bends.iter().map(|b| json!(*b < 0.0)).collect();
+    let found = find_roots_by_scan(|mu| rates(mu).coupling, 1e-3, 0.999, arguments.count("points").max(3));
+    let self_couplings: Vec<f64> = found.iter().map(|&mu| rates(mu).self_coupling).collect();
+    let diverges: Vec<Value> = self_couplings.iter().map(|b| json!(*b < 0.0)).collect();
     Ok(vec![
         ("mu", json!(found)),
-        ("B", json!(bends)),
+        ("B", json!(self_couplings)),
         ("diverges", json!(diverges)),
         ("count", json!(found.len())),
     ])

@@ -11,7 +11,7 @@ use super::inputs::{
     second_layer, signs,
 };
 use super::orthonormal::ascending;
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
 use serde_json::{Value, json};
 
@@ -240,7 +240,7 @@ fn typical(a: &Arguments) -> Result<Answer, QuantityError> {
     let classes = [class(1.0, 1.0), class(1.0, -1.0), class(-1.0, 1.0), class(-1.0, -1.0)];
     // The conditional cumulants are the same for every draw: only the numbers of neurons per class differ.
     let table = NoiseTable::new(&network, &classes, 0.0).map_err(|e| domain(e.to_string()))?;
-    let mut stream = Stream::at(Address { seed: a.number("seed") as u64, replica: 0, step: 0, lane: 0 });
+    let mut stream = Stream::at(RngAddress { seed: a.number("seed") as u64, replica: 0, step: 0, lane: 0 });
     let (mut ratios, mut signals, mut noises) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..a.count("draws") {
         let b: Vec<f64> = (0..k).map(|_| stream.sign()).collect();

@@ -152,7 +152,7 @@ pub(super) const LEARNING_RATES: Quantity = Quantity {
 
 pub(super) const NOISE_SEEDED: Quantity = Quantity {
     name: "noise-seeded-escape",
-    summary: "escape from rho(0) = 0 at finite N: feed V, seed kappa in N<rho_kl^2> = (N rho(0)^2 + kappa) exp(2 Gamma alpha) - kappa",
+    summary: "escape from rho(0) = 0 at finite N: noise variance V (`feed`) and noise floor kappa in N<rho_kl^2> = (N rho(0)^2 + kappa) exp(2 Gamma alpha) - kappa",
     inputs: &[
         STUDENTS,
         TEACHERS,
@@ -169,15 +169,15 @@ pub(super) const NOISE_SEEDED: Quantity = Quantity {
 fn noise_seeded(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let (w, found) = finite(arguments)?;
     let mut answer = vec![
-        ("feed", json!(found.feed)),
-        ("kappa", json!(found.seed)),
+        ("feed", json!(found.noise_variance)),
+        ("kappa", json!(found.noise_floor)),
         ("growth", json!(found.growth)),
         // Relative size of the noise beside a random start, rho(0)^2 = 1/N, which norm learning scales to Qbar/N.
-        ("relative-noise", json!((found.seed / found.norm).abs().sqrt())),
+        ("relative-noise", json!((found.noise_floor / found.norm).abs().sqrt())),
     ];
     if arguments.given("alpha") {
         let grown = (2.0 * found.growth * arguments.number("alpha")).exp_m1();
-        answer.push(("overlap", json!(w.student * w.teacher * found.seed * grown)));
+        answer.push(("overlap", json!(w.student * w.teacher * found.noise_floor * grown)));
     }
     Ok(answer)
 }

@@ -87,7 +87,7 @@ pub(super) const POLAR_DRIFT: Quantity = Quantity {
         let Some(plateau) = widths.finite_plateau(rate(a)?) else {
             return domain(format!("no plateau: norms run away above eta = {:.6}", widths.plateau_rate()));
         };
-        let relative = plateau.seed / (plateau.norm * a.number("N"));
+        let relative = plateau.noise_floor / (plateau.norm * a.number("N"));
         Ok(vec![("drift", json!(polar_drift(&start.rho, relative)))])
     },
 };

@@ -7,7 +7,7 @@
 
 use super::{self as population, HessianError, RepeatedEigenvalue, merge};
 use didact_math::linalg::{Mat, dot, solve, symmetric_eigen};
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_model::LocalRule;
 
 /// What the risk does around a stationary point.
@@ -157,7 +157,7 @@ impl Probe<'_> {
     /// H_nn − H_no H_oo⁻¹ H_on at the weights moved along a random null direction and relaxed in the others.
     fn moved_complement(&self, probe: u64) -> Result<Mat, HessianError> {
         let Basis { null, other } = self.basis;
-        let mut stream = Stream::at(Address { seed: 0, replica: 0, step: probe, lane: 0 });
+        let mut stream = Stream::at(RngAddress { seed: 0, replica: 0, step: probe, lane: 0 });
         let direction = Mat::from_fn(1, null.rows(), |_, _| stream.normal());
         let norm = dot(direction.as_slice(), direction.as_slice()).sqrt();
         let mut moved = shifted(self.rows, &direction.scaled(STEP * self.length / norm).times(null));

@@ -22,7 +22,7 @@ mod tanh_sinh;
 
 use super::error::LandscapeError;
 use didact_math::linalg::{Mat, symmetric_eigen};
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 
 /// A link y = h(z, ε).
 pub type Link<'a> = &'a dyn Fn(&[f64], f64) -> f64;
@@ -140,7 +140,7 @@ enum Noise {
 
 /// Probes of the structure of a link: addressed, so that the answer never changes.
 fn probes(k: usize, count: usize) -> Vec<Vec<f64>> {
-    let mut stream = Stream::at(Address { seed: 11, replica: 0, step: 0, lane: 0 });
+    let mut stream = Stream::at(RngAddress { seed: 11, replica: 0, step: 0, lane: 0 });
     (0..count)
         .map(|_| {
             let mut z = vec![0.0; k];

@@ -3,7 +3,7 @@
 use super::{ConditionalMethod, KernelSum, Link};
 use crate::landscape::error::LandscapeError;
 use didact_math::linalg::{Mat, symmetric_eigen};
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 
 /// Samples per group, groups, and cells.
 const SAMPLES: usize = 1 << 18;
@@ -46,7 +46,7 @@ struct Group {
 }
 
 fn group(k: usize, link: Link, number: usize) -> Result<Group, LandscapeError> {
-    let mut stream = Stream::at(Address { seed: 23, replica: number as u32, step: 0, lane: 0 });
+    let mut stream = Stream::at(RngAddress { seed: 23, replica: number as u32, step: 0, lane: 0 });
     let (mut labels, mut latent) = (Vec::with_capacity(SAMPLES), Vec::with_capacity(k * SAMPLES));
     let mut x = vec![0.0; k + 1];
     for _ in 0..SAMPLES {
