@@ -34,7 +34,7 @@ pub mod engines;
 pub mod execute;
 pub mod experiment;
 mod left_out;
-pub mod measure;
+pub mod measures;
 mod names;
 mod npz;
 pub mod overrides;

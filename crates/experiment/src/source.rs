@@ -26,6 +26,8 @@ pub struct Diagnostic {
     pub hint: Option<String>,
     /// Where: file, line (from 1), column (from 1), length, and the line itself.
     pub place: Option<Place>,
+    /// The key that the place was found by.
+    key: Option<String>,
 }
 
 /// A place in a text.
@@ -49,9 +51,9 @@ impl Diagnostic {
         let text = short_numbers(&message.to_string());
         match text.split_once("\nhint: ") {
             Some((message, hint)) => {
-                Self { message: message.trim_end().into(), hint: Some(hint.into()), place: None }
+                Self { message: message.trim_end().into(), hint: Some(hint.into()), place: None, key: None }
             }
-            None => Self { message: text, hint: None, place: None },
+            None => Self { message: text, hint: None, place: None, key: None },
         }
     }
 
@@ -64,7 +66,30 @@ impl Diagnostic {
     /// About a key of the source.
     pub fn at_key(mut self, source: &Source, path: &str) -> Self {
         self.place = source.find_key(path).map(|range| source.place(range));
+        self.key = Some(path.to_string());
         self
+    }
+
+    /// About the run of this name: an error about a key of "the" run points at that of this one.
+    ///
+    /// Runs that wait for `--full` are taken out before the others are built, so the position of a run in the
+    /// description need not be its position in the source; its name is.
+    pub fn of_run(self, source: &Source, name: &str) -> Self {
+        let part = match self.key.as_deref() {
+            Some("run") => "name",
+            Some(key) => match key.strip_prefix("run.") {
+                Some(part) if !part.starts_with(|c: char| c.is_ascii_digit()) => part,
+                _ => return self,
+            },
+            None => return self,
+        };
+        match source.position_of_run(name) {
+            Some(index) => {
+                let key = format!("run.{index}.{part}");
+                self.at_key(source, &key)
+            }
+            None => self,
+        }
     }
 }
 
@@ -204,7 +229,7 @@ impl Source {
             length: 1,
             text,
         };
-        Diagnostic { message: error.to_string(), hint: None, place: Some(place) }
+        Diagnostic { message: error.to_string(), hint: None, place: Some(place), key: None }
     }
 
     /// A message of the deserialiser, with the nearest match for unknown names and the best place known.
@@ -286,6 +311,17 @@ impl Source {
         None
     }
 
+    /// Which of the `[[run]]` tables of the source has this name.
+    fn position_of_run(&self, name: &str) -> Option<usize> {
+        let document = toml::de::DeTable::parse(&self.text).ok()?;
+        let (_, runs) = document.get_ref().iter().find(|(key, _)| key.get_ref() == "run")?;
+        runs.get_ref().as_array()?.iter().position(|run| {
+            let table = run.get_ref().as_table();
+            let own = table.and_then(|t| t.iter().find(|(key, _)| key.get_ref() == "name"));
+            own.is_some_and(|(_, value)| value.get_ref().as_str() == Some(name))
+        })
+    }
+
     /// The value of a dotted path such as `training.learning-rate`, or the nearest table that holds it.
     fn find_key(&self, path: &str) -> Option<Range<usize>> {
         let document = toml::de::DeTable::parse(&self.text).ok()?;
@@ -302,9 +338,11 @@ impl Source {
             table = value.get_ref().as_table();
             if let Some(list) = value.get_ref().as_array() {
                 // The entry that the path names, or the first.
-                let index =
-                    parts.next_if(|p| p.parse::<usize>().is_ok()).map_or(0, |p| p.parse().unwrap_or(0));
-                table = list.get(index).and_then(|v| v.get_ref().as_table());
+                let index = parts.next_if(|p| p.parse::<usize>().is_ok()).and_then(|p| p.parse().ok());
+                let entry = list.get(index.unwrap_or(0));
+                table = entry.and_then(|v| v.get_ref().as_table());
+                // A key that the entry lacks is pointed at in that entry, not in the first one.
+                found = entry.filter(|_| index.is_some()).map(|v| v.span()).or(found);
             }
             if table.is_none() {
                 return found;

@@ -134,13 +134,7 @@ impl Problem {
     pub fn of_rule(rule: impl LocalRule + 'static) -> ProblemBuilder {
         let scalars = vec![0.0; rule.shape().scalars];
         let model: Model = Ok((Arc::new(rule), scalars));
-        ProblemBuilder::new(
-            model,
-            Arc::new(NoFamily),
-            Arc::new(|_| Ok(())),
-            Ok(None),
-            Training::online(1.0),
-        )
+        ProblemBuilder::new(model, Arc::new(NoFamily), Arc::new(|_| Ok(())), Ok(None), Training::online(1.0))
     }
 
     /// Runs an engine on this problem.

@@ -3,7 +3,7 @@
 use crate::exit::Ending;
 use didact_experiment::claims::{Judged, Verdict, digits};
 use didact_experiment::execute::all_hold;
-use didact_experiment::measure::Measured;
+use didact_experiment::measures::Measured;
 use didact_experiment::source::printable;
 use didact_experiment::summary::{RunSummary, ScanSummary};
 use didact_experiment::{Finished, Summary};

@@ -10,12 +10,12 @@ pub struct ExpressionError {
     /// Index of the offending character, counted in characters from 0.
     pub position: usize,
     /// What is wrong there.
-    pub problem: Problem,
+    pub problem: FormulaProblem,
 }
 
 /// What is wrong with a formula.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum FormulaProblem {
     /// Nothing but spaces.
     #[error("the formula is empty")]
     Empty,
@@ -84,7 +84,7 @@ pub enum Problem {
 const SHOWN: usize = 120;
 
 impl ExpressionError {
-    pub(super) fn new(formula: &str, position: usize, problem: Problem) -> Self {
+    pub(super) fn new(formula: &str, position: usize, problem: FormulaProblem) -> Self {
         // Tabs and line ends would shift the caret.
         let formula = formula.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
         Self { formula, position, problem }
@@ -105,13 +105,15 @@ impl ExpressionError {
 
     fn hint(&self) -> Option<String> {
         match &self.problem {
-            Problem::UnknownName { nearest: Some(name), .. }
-            | Problem::UnknownFunction { nearest: Some(name), .. } => Some(format!("did you mean `{name}`?")),
-            Problem::MissingOperator(_) => Some("write products with `*`, as in `2*x`".into()),
-            Problem::BareFunction(name) => Some(format!("write `{name}(...)`")),
-            Problem::TooLong(_) => Some("write repeated parts once, with powers and products".into()),
-            Problem::Comparison(_) => Some("write `1{x > 0}`".into()),
-            Problem::TooDeep => Some("write it with fewer nested parentheses".into()),
+            FormulaProblem::UnknownName { nearest: Some(name), .. }
+            | FormulaProblem::UnknownFunction { nearest: Some(name), .. } => {
+                Some(format!("did you mean `{name}`?"))
+            }
+            FormulaProblem::MissingOperator(_) => Some("write products with `*`, as in `2*x`".into()),
+            FormulaProblem::BareFunction(name) => Some(format!("write `{name}(...)`")),
+            FormulaProblem::TooLong(_) => Some("write repeated parts once, with powers and products".into()),
+            FormulaProblem::Comparison(_) => Some("write `1{x > 0}`".into()),
+            FormulaProblem::TooDeep => Some("write it with fewer nested parentheses".into()),
             _ => None,
         }
     }

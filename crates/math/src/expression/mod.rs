@@ -25,7 +25,7 @@ mod parser;
 mod tree;
 
 pub use breaks::Break;
-pub use error::{ExpressionError, Problem};
+pub use error::{ExpressionError, FormulaProblem};
 pub use jet::Jet;
 pub use parser::{LONGEST, Notation};
 
@@ -87,7 +87,7 @@ impl Expression {
         let mut program = Vec::new();
         let depth = tree.emit(&mut program);
         if depth > STACK {
-            return Err(ExpressionError::new(text, 0, Problem::TooDeep));
+            return Err(ExpressionError::new(text, 0, FormulaProblem::TooDeep));
         }
         Ok(Self { text: text.trim().to_owned(), variables, tree, program, depth })
     }

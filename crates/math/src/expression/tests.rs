@@ -117,11 +117,11 @@ fn errors_point_at_the_offending_character() {
 #[test]
 fn deep_nesting_is_refused_not_overflowed() {
     let parentheses = "(".repeat(100_000);
-    assert_eq!(Expression::parse(&parentheses, &[]).unwrap_err().problem, Problem::TooDeep);
+    assert_eq!(Expression::parse(&parentheses, &[]).unwrap_err().problem, FormulaProblem::TooDeep);
     let minuses = "-".repeat(100_000) + "x";
-    assert_eq!(Expression::parse(&minuses, &["x"]).unwrap_err().problem, Problem::TooDeep);
+    assert_eq!(Expression::parse(&minuses, &["x"]).unwrap_err().problem, FormulaProblem::TooDeep);
     let held = "x+(".repeat(40) + "x" + &")".repeat(40);
-    assert_eq!(Expression::parse(&held, &["x"]).unwrap_err().problem, Problem::TooDeep);
+    assert_eq!(Expression::parse(&held, &["x"]).unwrap_err().problem, FormulaProblem::TooDeep);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::inputs::{
     refuse, refused, required, spectrum, times, with_spectrum,
 };
 use crate::committee::predictions::regression::{
-    self, Regression, Size, critical_rate, critical_rate_at, optimal_rate,
+    self, CurveSize, Regression, critical_rate, critical_rate_at, optimal_rate,
 };
 use crate::committee::predictions::small_rate::{self, PowerLaw};
 use crate::committee::predictions::specialised::rate_coefficients;
@@ -114,7 +114,7 @@ fn error(arguments: &Arguments) -> Result<Answer, QuantityError> {
     stable(rate, &given.spectrum, dimension)?;
     let mut regression = Regression::new(&given.spectrum, rate, variance);
     regression.label_noise = not_negative(arguments, "noise_var")?;
-    let exact = regression.curve(Size::Limit);
+    let exact = regression.curve(CurveSize::Limit);
     let start = 1.0 + variance;
     let mut answer: Answer = vec![
         ("alpha", times.answer(|a| a)),
@@ -134,7 +134,7 @@ fn error(arguments: &Arguments) -> Result<Answer, QuantityError> {
     }
     if let Some(n) = dimension {
         given.spectrum.multiplicities(n).map_err(refused)?;
-        let finite = regression.curve(Size::Dimension(n as f64));
+        let finite = regression.curve(CurveSize::Dimension(n as f64));
         answer.push(("finite-size", times.answer(|a| finite.error(a))));
     }
     Ok(answer)
@@ -146,7 +146,7 @@ fn modes(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let merged = given.spectrum.merged();
     let rate = learning_rate(arguments)?;
     let regression = Regression::new(&merged, rate, 0.0);
-    let curve = regression.curve(Size::Limit);
+    let curve = regression.curve(CurveSize::Limit);
     let (values, amplitudes) = curve.modes();
     let count = merged.len() as f64;
     let decays: Vec<f64> = values.iter().map(|mu| -mu / rate).collect();

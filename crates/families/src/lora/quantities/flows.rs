@@ -5,7 +5,7 @@ use super::{
     landscape_at, number, optional, positive, required, state,
 };
 use crate::lora::flow::{Flow, FlowError};
-use crate::lora::landscape::{Gradient, Landscape, State};
+use crate::lora::landscape::{AdapterState, Gradient, Landscape};
 use crate::lora::large_batch::LargeBatch;
 use crate::lora::search_phase::{self, Rates};
 use crate::lora::two_stage::TwoStage;
@@ -161,7 +161,7 @@ fn failed(error: &FlowError) -> QuantityError {
     domain(error.to_string())
 }
 
-fn needs_gradient(l: &Landscape, state: State) -> Result<(), QuantityError> {
+fn needs_gradient(l: &Landscape, state: AdapterState) -> Result<(), QuantityError> {
     if l.population.student.form() == Form::Relu && l.law(state).student == 0.0 {
         return Err(domain("a relu student with W = 0 has no gradient: r must be positive"));
     }
@@ -200,7 +200,7 @@ fn flow(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let times = arguments.numbers("times");
     let states =
         Flow { landscape: &l, delta: delta(arguments)? }.states(start, &times).map_err(|e| failed(&e))?;
-    let list = |of: &dyn Fn(&State) -> f64| json!(states.iter().map(of).collect::<Vec<f64>>());
+    let list = |of: &dyn Fn(&AdapterState) -> f64| json!(states.iter().map(of).collect::<Vec<f64>>());
     Ok(vec![
         ("t", json!(times)),
         ("u", list(&|s| s.amplitude)),
@@ -243,8 +243,8 @@ fn outcome(arguments: &Arguments) -> Result<Answer, QuantityError> {
 }
 
 /// Time until E[(y − f)²] falls below `error`; infinite if it does not within `cap`.
-fn time_to(l: &Landscape, delta: f64, start: State, error: f64, cap: f64) -> Result<f64, FlowError> {
-    let excess = |s: State| error - 2.0 * l.loss(s);
+fn time_to(l: &Landscape, delta: f64, start: AdapterState, error: f64, cap: f64) -> Result<f64, FlowError> {
+    let excess = |s: AdapterState| error - 2.0 * l.loss(s);
     Ok(Flow { landscape: l, delta }.first_passage(start, cap, excess)?.map_or(f64::INFINITY, |(t, _)| t))
 }
 

@@ -1,7 +1,7 @@
 //! The population landscape by name: any family at any weights.
 
 use super::stationary::classify;
-use super::{self as population, Level, SIZE_LIMIT};
+use super::{self as population, RepeatedEigenvalue, SIZE_LIMIT};
 use didact_families::Model;
 use didact_math::linalg::{Mat, is_psd};
 use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
@@ -79,7 +79,7 @@ fn model(arguments: &Arguments) -> Result<(Arc<dyn LocalRule>, Vec<f64>), Quanti
     Ok((model.rule().map_err(domain)?, model.starting_scalars()))
 }
 
-fn levels(levels: &[Level]) -> Value {
+fn levels(levels: &[RepeatedEigenvalue]) -> Value {
     levels.iter().map(|l| json!([l.value, l.count])).collect()
 }
 
