@@ -3,13 +3,13 @@
 use crate::description::Overrides;
 use crate::points::Point;
 use crate::quantities::Scan;
-use crate::store::Table;
+use didact_model::Trajectory;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
 /// Times, means and standard errors.
-pub type Curve = (Vec<f64>, Vec<f64>, Vec<f64>);
+pub type MeanCurve = (Vec<f64>, Vec<f64>, Vec<f64>);
 
 /// Why there is no number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,14 +67,14 @@ pub struct Results {
     /// Points of the sweep (one without a sweep).
     pub points: Vec<Point>,
     /// By (point, run): the table, or why there is none.
-    pub tables: BTreeMap<(usize, String), Result<Table, String>>,
+    pub tables: BTreeMap<(usize, String), Result<Trajectory, String>>,
     /// Quantities over their grids.
     pub scans: Vec<Scan>,
 }
 
 impl Results {
     /// The table of a run at a point.
-    pub fn table(&self, point: &Point, run: &str) -> Result<&Table, Missing> {
+    pub fn table(&self, point: &Point, run: &str) -> Result<&Trajectory, Missing> {
         match self.tables.get(&(point.index, run.to_string())) {
             Some(Ok(table)) => Ok(table),
             Some(Err(why)) => Err(format!("`{run}` failed: {why}").into()),
@@ -106,7 +106,13 @@ impl Results {
     }
 
     /// Times, means and standard errors of a column within a window of time.
-    pub fn curve(&self, point: &Point, run: &str, column: &str, window: [f64; 2]) -> Result<Curve, Missing> {
+    pub fn curve(
+        &self,
+        point: &Point,
+        run: &str,
+        column: &str,
+        window: [f64; 2],
+    ) -> Result<MeanCurve, Missing> {
         let table = self.table(point, run)?;
         let mean = table.mean(column).ok_or_else(|| format!("run `{run}` has no column `{column}`"))?;
         let (mut times, mut values, mut errors) = (Vec::new(), Vec::new(), Vec::new());

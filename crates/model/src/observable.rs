@@ -13,6 +13,23 @@ use std::cell::{OnceCell, RefCell};
 use std::fmt::Debug;
 use std::sync::Arc;
 
+/// What every model has, with one line each, for lists.
+pub const CATALOGUE: [(&str, &str); 10] = [
+    ("loss", "generalisation error, label noise excluded"),
+    ("train_loss", "mean loss over the training set; engines `full-batch` and `dmft`"),
+    ("test_loss", "mean loss over fresh samples, label noise included"),
+    (
+        "Q[i,j]",
+        "overlap of trained rows i, j: covariance of their fields; Q0, Q2, ... for other orders of the spectrum",
+    ),
+    ("R[i,n]", "overlap of trained row i with frozen row n"),
+    ("T[n,m]", "overlap of frozen rows n, m"),
+    ("norm[i]", "length of trained row i"),
+    ("alignment[i,n]", "cosine between trained row i and frozen row n"),
+    ("scalar[j]", "trained scalar j"),
+    ("expression", "any formula of these, such as abs(R[0,0] - R[0,1]); * as an index stands for all"),
+];
+
 /// A state to be measured; what several observables need is computed once.
 #[derive(Debug)]
 pub struct Snapshot<'a> {
@@ -39,7 +56,7 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// With the mean loss over the training set, which overlaps do not tell.
+    /// With the mean loss over the training set, which does not follow from the overlaps.
     pub fn with_train_loss(mut self, value: f64) -> Self {
         self.train_loss = Some(value);
         self
@@ -122,11 +139,11 @@ impl Observable for TestLoss {
     }
 }
 
-/// The generalisation error `E[loss]`, label noise excluded.
+/// The generalisation error `E[loss]`, label noise excluded: the observable `loss`.
 #[derive(Debug, Clone, Copy)]
-pub struct Loss;
+pub struct Risk;
 
-impl Observable for Loss {
+impl Observable for Risk {
     fn name(&self) -> String {
         "loss".into()
     }
@@ -302,7 +319,7 @@ pub enum ObservableError {
 /// The observables that a text names: one, or several where an index is `*`.
 pub fn parse(text: &str, problem: &Problem) -> Result<Vec<Arc<dyn Observable>>, ObservableError> {
     let text = text.trim();
-    let own = problem.rule.observables();
+    let own = problem.about.observables();
     match parse_name(text, problem.rule.shape(), &own) {
         Some(found) => found,
         None => parse_formula(text, problem, &own).map(|o| vec![o]),
@@ -357,7 +374,7 @@ fn parse_name(text: &str, shape: Shape, own: &[Arc<dyn Observable>]) -> Option<F
         return Some(Ok(named));
     }
     match text {
-        "loss" => return Some(Ok(vec![Arc::new(Loss)])),
+        "loss" => return Some(Ok(vec![Arc::new(Risk)])),
         "train_loss" => return Some(Ok(vec![Arc::new(TrainLoss)])),
         "test_loss" => return Some(Ok(vec![Arc::new(TestLoss)])),
         _ => {}

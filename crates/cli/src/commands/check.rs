@@ -1,49 +1,51 @@
 //! `didact check`: what would run.
 
-use didact_experiment::{Diagnostic, Experiment, Size, Source};
+use crate::exit::Ending;
+use crate::units::{bytes, duration};
+use didact_experiment::source::printable;
+use didact_experiment::{Diagnostic, Experiment, Run, Size, Source};
 use serde_json::json;
 use std::path::Path;
-use std::process::ExitCode;
 
-pub(crate) fn check(file: &Path, size: Size, as_json: bool) -> Result<ExitCode, Diagnostic> {
+pub(crate) fn check(file: &Path, size: Size, as_json: bool) -> Result<Ending, Diagnostic> {
     let experiment = Experiment::new(Source::read(file)?, size, None)?;
     for remark in experiment.remarks() {
         complain!("warning: {remark}");
     }
-    let costs: Vec<_> = experiment.jobs.iter().map(|job| (job, job.cost())).collect();
+    let costs: Vec<_> = experiment.runs.iter().map(|run| (run, run.schedule.cost())).collect();
     if as_json {
-        let jobs: Vec<_> = costs
+        let runs: Vec<_> = costs
             .iter()
-            .map(|(job, cost)| {
-                json!({"run": job.run, "engine": job.plan.engine.name(), "point": job.point.values,
+            .map(|(run, cost)| {
+                json!({"run": run.name, "engine": run.schedule.engine.name(), "point": run.point.values,
                        "steps": cost.steps, "memory-bytes": cost.memory, "seconds": cost.seconds})
             })
             .collect();
         say!(
             "{:#}",
-            json!({"title": experiment.resolved.title, "folder": experiment.folder_name(), "jobs": jobs,
+            json!({"title": experiment.resolved.title, "folder": experiment.folder_name(), "jobs": runs,
                    "scan-points": experiment.scan_points()})
         );
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Ending::Done);
     }
-    say!("{}", experiment.resolved.title);
-    for (job, cost) in &costs {
+    say!("{}", printable(&experiment.resolved.title));
+    for (run, cost) in &costs {
         let steps = cost.steps.map_or("adaptive steps".into(), |s| format!("{s:.3e} steps"));
         say!(
             "  {:<16} {:<8} {:<14} {:>8} {:>9}   {}",
-            job.run,
-            job.plan.engine.name(),
+            run.name,
+            run.schedule.engine.name(),
             steps,
             bytes(cost.memory),
             format!("~{}", duration(cost.seconds)),
-            job.point.label()
+            run.point.label()
         );
     }
     let mut parts = Vec::new();
     if !costs.is_empty() {
         let total: f64 = costs.iter().map(|(_, c)| c.seconds).sum();
-        let stops = |job: &didact_experiment::plan::Job| job.plan.record.events.iter().any(|e| e.stops);
-        let sooner = if experiment.jobs.iter().any(stops) { ", less where an event ends a run" } else { "" };
+        let stops = |run: &Run| run.schedule.record.events.iter().any(|e| e.stops);
+        let sooner = if experiment.runs.iter().any(stops) { ", less where an event ends a run" } else { "" };
         parts.push(format!("{} runs, about {} of one core{sooner}", costs.len(), duration(total)));
     }
     if experiment.scan_points() > 0 {
@@ -52,22 +54,5 @@ pub(crate) fn check(file: &Path, size: Size, as_json: bool) -> Result<ExitCode, 
     }
     parts.push(format!("folder {}", experiment.folder_name()));
     say!("  {}", parts.join("; "));
-    Ok(ExitCode::SUCCESS)
-}
-
-fn bytes(count: f64) -> String {
-    match count {
-        c if c < 1e6 => format!("{:.0} kB", c / 1e3),
-        c if c < 1e9 => format!("{:.0} MB", c / 1e6),
-        c => format!("{:.1} GB", c / 1e9),
-    }
-}
-
-fn duration(seconds: f64) -> String {
-    match seconds {
-        s if s < 1.0 => format!("{:.0} ms", (s * 1e3).max(1.0)),
-        s if s < 120.0 => format!("{s:.0} s"),
-        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.1} h", s / 3600.0),
-    }
+    Ok(Ending::Done)
 }

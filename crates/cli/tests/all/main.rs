@@ -4,8 +4,13 @@
 
 mod bad_input;
 mod bad_quantities;
+mod citations;
 mod closed_pipe;
 mod common;
 mod examples;
+mod exit_codes;
+mod hostile;
 mod killed;
+mod lists;
+mod readme;
 mod seams;

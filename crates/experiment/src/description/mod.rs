@@ -2,22 +2,25 @@
 //!
 //! Unknown keys are refused. Every default is written out in the resolved copy that a run keeps.
 
+mod claims;
 mod figures;
-mod measures;
+mod run;
 mod training;
 
+pub use crate::measures::{Measure, MeasureKind};
+pub use claims::{Check, Claim, Erratum};
 pub use figures::{FigureSpec, InsetSpec, PanelSpec, Series, SeriesStyle};
-pub use measures::{Check, Claim, Erratum, Extremum, FitErrors, Measure, MeasureKind};
+pub use run::RunSpec;
 pub use training::{
     NamedTeachers, RestartSpec, RowsSpec, ScalarsLaw, ScalarsSpec, SpectrumSpec, Stage, StartSpec,
     TeachersSpec, TrainingSpec, Until,
 };
 
+use crate::measures::Dependency;
 use didact_families::Model;
 use didact_model::Clock;
 use didact_model::Reference;
 use didact_model::record::Crossing;
-use didact_simulate::full_batch::{InputStorage, Precision};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -80,7 +83,7 @@ impl Description {
     /// Writes out what is left to be understood: a model that names no run is run as `ode`.
     pub fn complete(mut self) -> Self {
         if self.run.is_empty() && self.model.is_some() {
-            self.run.push(RunSpec { name: "ode".into(), engine: "ode".into(), ..RunSpec::default() });
+            self.run.push(RunSpec { name: "ode".into(), ..RunSpec::default() });
         }
         self
     }
@@ -109,11 +112,12 @@ impl Description {
     /// What to cite: the papers of the model, and of the families whose quantities are asked for.
     pub fn references(&self) -> Vec<Reference> {
         let mut all = self.model.as_ref().map(Model::references).unwrap_or_default();
-        let measured = self.measure.iter().filter_map(|m| match &m.kind {
-            MeasureKind::Quantity { quantity, .. } => Some(quantity),
+        let measured = self.measure.iter().flat_map(|m| m.kind.depends_on());
+        let measured = measured.filter_map(|dependency| match dependency {
+            Dependency::Quantity { path, .. } => Some(path.name),
             _ => None,
         });
-        for path in self.scan.iter().map(|s| &s.quantity).chain(measured) {
+        for path in self.scan.iter().map(|s| s.quantity.as_str()).chain(measured) {
             let family = path.split('/').next().unwrap_or_default();
             for reference in Model::references_of(family) {
                 if !all.contains(&reference) {
@@ -143,7 +147,7 @@ pub struct DataSpec {
     pub spectrum: SpectrumSpec,
 }
 
-/// What is written down, and for how many runs.
+/// What is written down, and for how many replicas.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RecordSpec {
@@ -155,8 +159,9 @@ pub struct RecordSpec {
     /// Unit of time.
     #[serde(default)]
     pub clock: Clock,
-    /// Independent runs.
+    /// Independent repetitions of every run.
     #[serde(default = "one")]
+    #[schemars(range(max = 1_000_000))]
     pub replicas: u32,
     /// Seed of all random numbers.
     #[serde(default)]
@@ -189,66 +194,9 @@ pub struct EventSpec {
     pub level: f64,
     /// `rises` above it or `falls` below it.
     pub crossing: Crossing,
-    /// Whether the run ends there.
+    /// Whether the replica ends there.
     #[serde(default)]
     pub stops: bool,
-}
-
-/// One engine on the problem.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct RunSpec {
-    /// Name in figures, measures and files.
-    pub name: String,
-    /// `ode`, `reduced`, `direct`, `full-batch` or `dmft`.
-    pub engine: String,
-    /// Changes to the description for this run alone.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub set: Overrides,
-    /// ode: keep the term of second order in the learning rate (true unless given).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quadratic_term: Option<bool>,
-    /// ode: relative tolerance, 1e-9 unless given; the absolute one is a thousandth of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tolerance: Option<f64>,
-    /// ode: `explicit` (order 8), `multistep`, `stiff` or `stabilised`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub method: Option<MethodSpec>,
-    /// full-batch: inputs as `double` (unless given) or `single` precision numbers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub precision: Option<Precision>,
-    /// full-batch: `keep` the inputs, `draw` them anew at every step, or `auto` (unless given) by the memory there is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inputs: Option<InputStorage>,
-    /// dmft: samples per scramble, a power of two; 16384 unless given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub samples: Option<usize>,
-    /// dmft: independent scrambles, whose standard error is that of the sampling; 4 unless given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scrambles: Option<u32>,
-    /// dmft: deviation with which latent fields are drawn (importance sampling of their tails); 1 unless given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spread: Option<f64>,
-    /// Run only under `--full`.
-    #[serde(default)]
-    pub only_full: bool,
-    /// Run only at the points of the sweep where these keys lie between two numbers: `{ "data.dimension" = [0, 4096] }`.
-    #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
-    pub within: BTreeMap<String, [f64; 2]>,
-}
-
-/// Integrators by their use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum MethodSpec {
-    /// Dormand-Prince 8(5,3).
-    Explicit,
-    /// Adams of variable order: the fewest evaluations of a smooth flow over a long time.
-    Multistep,
-    /// Rosenbrock, with a dense Jacobian.
-    Stiff,
-    /// Runge-Kutta-Chebyshev, for many mildly stiff equations.
-    Stabilised,
 }
 
 /// A list, or evenly spaced values.
@@ -273,6 +221,7 @@ pub struct Spaced {
     /// Last value.
     pub to: f64,
     /// How many.
+    #[schemars(range(max = 1_000_000))]
     pub points: usize,
     /// `linear` or `log`.
     #[serde(default)]

@@ -2,8 +2,8 @@
 
 #![allow(dead_code)] // Every test file is a crate of its own and uses part of it.
 
-use didact_experiment::plan::{Experiment, Size};
 use didact_experiment::source::{Diagnostic, Source};
+use didact_experiment::{Experiment, Size};
 use std::path::{Path, PathBuf};
 
 /// One erf unit that learns from another, and what is recorded of it; sweep and runs are to follow.

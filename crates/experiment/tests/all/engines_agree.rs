@@ -8,7 +8,7 @@ use didact_math::linalg::Mat;
 use didact_model::constraint::{Constraint, Retraction};
 use didact_model::start::Given;
 use didact_model::{
-    Clock, Engine, Overlaps, Problem, Record, Spectrum, Training, Trajectory, Unwatched, observable,
+    Clock, Engine, NoMonitor, Overlaps, Problem, Record, Spectrum, Training, Trajectory, observable,
 };
 use didact_simulate::Reduced;
 use didact_theory::OrderParameterOde;
@@ -21,7 +21,15 @@ fn problem(spec: &Committee, spectrum: Spectrum, training: Training) -> Problem 
     let r = Mat::from_rows(&[vec![0.3, 0.05], vec![0.1, 0.25]]).unwrap();
     let blocks = (&q, &r, &Mat::identity(2));
     let start = Overlaps::spread(rule.shape(), &spectrum, blocks, spec.starting_scalars()).unwrap();
-    Problem { rule, spectrum, dimension: None, training, start: Arc::new(Given(start)), clock: Clock::Alpha }
+    Problem {
+        rule,
+        about: spec.about(),
+        spectrum,
+        dimension: None,
+        training,
+        start: Arc::new(Given(start)),
+        clock: Clock::Alpha,
+    }
 }
 
 fn record(problem: &Problem, times: &[f64], names: &[&str]) -> Record {
@@ -31,17 +39,17 @@ fn record(problem: &Problem, times: &[f64], names: &[&str]) -> Record {
 
 fn simulated(problem: &Problem, record: &Record, dimension: u64, replicas: u32) -> Trajectory {
     let finite = Problem { dimension: Some(dimension), ..problem.clone() };
-    Reduced.run(&finite, &Record { replicas, ..record.clone() }, &Unwatched).unwrap()
+    Reduced.run(&finite, &Record { replicas, ..record.clone() }, &NoMonitor).unwrap()
 }
 
 fn predicted(problem: &Problem, record: &Record) -> Trajectory {
-    OrderParameterOde::default().run(problem, record, &Unwatched).unwrap()
+    OrderParameterOde::default().run(problem, record, &NoMonitor).unwrap()
 }
 
 /// |mean over replicas − theory| < 4 standard errors, for every column and time.
 fn assert_means_agree(theory: &Trajectory, simulation: &Trajectory) {
-    for name in &theory.columns {
-        let exact = &theory.runs(name).unwrap()[0];
+    for name in theory.column_names() {
+        let exact = &theory.curves(name).unwrap()[0];
         for ((mean, exact), time) in simulation.mean(name).unwrap().iter().zip(exact).zip(&theory.times) {
             let z = (mean.value - exact) / mean.error;
             assert!(z.abs() < 4.0, "{name} at {time}: {} +- {} and {exact}, z = {z}", mean.value, mean.error);
@@ -56,7 +64,8 @@ fn single_runs_approach_the_ode_as_the_root_of_the_dimension() {
     // Before, at the onset of, and during specialisation.
     let record = record(&problem, &[1.0, 4.0, 10.0], &["Q[0,0]", "Q[0,1]", "R[0,0]", "R[1,0]", "R[1,1]"]);
     let theory = predicted(&problem, &record);
-    let gap = |time: usize| theory.runs("R[0,0]").unwrap()[0][time] - theory.runs("R[1,0]").unwrap()[0][time];
+    let gap =
+        |time: usize| theory.curves("R[0,0]").unwrap()[0][time] - theory.curves("R[1,0]").unwrap()[0][time];
     assert!(gap(0) < 0.3 && gap(2) > 2.0 * gap(0), "specialisation: {} {} {}", gap(0), gap(1), gap(2));
     let dimensions = [1_000, 10_000, 100_000];
     let replicas = 24;
@@ -64,10 +73,10 @@ fn single_runs_approach_the_ode_as_the_root_of_the_dimension() {
         dimensions.iter().map(|&d| simulated(&problem, &record, d, replicas)).collect();
     assert_means_agree(&theory, &runs[2]);
     for (time, alpha) in theory.times.iter().enumerate() {
-        for name in &theory.columns {
-            let exact = theory.runs(name).unwrap()[0][time];
+        for name in theory.column_names() {
+            let exact = theory.curves(name).unwrap()[0][time];
             let rms = |run: &Trajectory| {
-                let squares: f64 = run.runs(name).unwrap().iter().map(|r| (r[time] - exact).powi(2)).sum();
+                let squares: f64 = run.curves(name).unwrap().iter().map(|r| (r[time] - exact).powi(2)).sum();
                 (squares / f64::from(replicas)).sqrt()
             };
             let deviations: Vec<f64> = runs.iter().map(rms).collect();

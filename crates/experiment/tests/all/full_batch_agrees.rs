@@ -6,9 +6,9 @@ use didact_families::multi_index::MultiIndex;
 use didact_families::quadratic::QuadraticNetworks;
 use didact_math::linalg::Mat;
 use didact_model::constraint::{Constraint, Retraction};
-use didact_model::output_loss::OutputLoss;
+use didact_model::loss::Loss;
 use didact_model::start::{FrozenRows, RandomRows, RowLaw};
-use didact_model::{Clock, Engine, Problem, Record, Spectrum, Training, Trajectory, Unwatched, observable};
+use didact_model::{Clock, Engine, NoMonitor, Problem, Record, Spectrum, Training, Trajectory, observable};
 use didact_simulate::FullBatch;
 use didact_theory::dmft::Dmft;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ fn problem(spec: &impl Family, dimension: u64, rate: f64, ratio: f64) -> Problem
     let (trained, scalars) = (RowLaw::Sphere { radius: 1.0 }, vec![0.5; rule.shape().scalars]);
     Problem {
         rule,
+        about: spec.about(),
         spectrum: Spectrum::isotropic(),
         dimension: Some(dimension),
         training: Training::full_batch(rate, ratio),
@@ -39,7 +40,7 @@ fn three_units() -> MultiIndex {
         directions: 2,
         weights: Some(vec![1.5, -1.0, 0.7]),
         biases: Some(vec![0.1, -0.3, 0.5]),
-        ..MultiIndex::single("gelu", "z1+z2+z1*z2", OutputLoss::PseudoHuber { kappa: 1.0 })
+        ..MultiIndex::single("gelu", "z1+z2+z1*z2", Loss::PseudoHuber { kappa: 1.0 })
     }
 }
 
@@ -48,16 +49,18 @@ fn compare(problem: &Problem, names: &[&str], steps: usize, replicas: u32) {
     let observables = names.iter().flat_map(|name| observable::parse(name, problem).unwrap()).collect();
     let times = (0..=steps).map(|t| t as f64).collect();
     let record = Record { replicas, seed: 8, ..Record::new(times, observables) };
-    let theory = Dmft::default().run(problem, &record, &Unwatched).unwrap();
-    let simulation = FullBatch::default().run(problem, &record, &Unwatched).unwrap();
+    let theory = Dmft::default().run(problem, &record, &NoMonitor).unwrap();
+    let simulation = FullBatch::default().run(problem, &record, &NoMonitor).unwrap();
     for name in names {
         let from_start = |t: &Trajectory| -> Vec<Vec<f64>> {
-            let runs = t.runs(name).unwrap();
+            let runs = t.curves(name).unwrap();
             runs.iter().map(|r| r.iter().map(|v| v - r[0]).collect()).collect()
         };
         let (a, b) = (from_start(&theory), from_start(&simulation));
         for t in 1..=steps {
-            let mean = |runs: &[Vec<f64>]| didact_model::trajectory::Mean::of(runs.iter().map(|r| r[t]));
+            let mean = |runs: &[Vec<f64>]| {
+                didact_math::random::statistics::SampleMean::of(runs.iter().map(|r| r[t]))
+            };
             let (p, q) = (mean(&a), mean(&b));
             let z = (p.value - q.value) / p.error.hypot(q.error);
             assert!(z.abs() < 5.0, "{name} at step {t}: theory {p:?}, simulation {q:?}, z = {z}");
@@ -67,7 +70,7 @@ fn compare(problem: &Problem, names: &[&str], steps: usize, replicas: u32) {
 
 #[test]
 fn one_unit_on_phase_retrieval_follows_mean_field_theory() {
-    let spec = MultiIndex::single("gelu", "z^2", OutputLoss::PseudoHuber { kappa: 1.0 });
+    let spec = MultiIndex::single("gelu", "z^2", Loss::PseudoHuber { kappa: 1.0 });
     compare(&problem(&spec, 500, 0.4, 4.0), &["train_loss", "test_loss", "Q[0,0]"], 8, 32);
 }
 

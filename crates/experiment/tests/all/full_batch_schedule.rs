@@ -1,7 +1,7 @@
 //! Stages on a fixed training set: the rows go on from where they were, on the same samples.
 
 use crate::common::{checked, empty_folder};
-use didact_model::engine::Unwatched;
+use didact_model::engine::NoMonitor;
 
 const STAGED: &str = r#"
 title = "Stages on a training set"
@@ -126,7 +126,7 @@ check = { equals-measure = "plain", absolute = 1e-3 }
 fn stages_go_on_with_the_same_rows_and_samples() {
     let experiment = checked(STAGED).unwrap_or_else(|e| panic!("{e}"));
     let folder = empty_folder("staged");
-    let finished = experiment.execute(&folder, &Unwatched).unwrap();
+    let finished = experiment.execute(&folder, &NoMonitor).unwrap();
     assert_eq!(finished.claims.len(), 4);
     for claim in &finished.claims {
         assert_eq!(claim.verdict.words(), "holds", "{}: {}", claim.says, claim.evidence);

@@ -1,7 +1,7 @@
 //! Two-stage LoRA through a description, with every engine: squared labels until m = 0.5, then plain ones.
 
 use crate::common::{checked, empty_folder};
-use didact_model::engine::Unwatched;
+use didact_model::engine::NoMonitor;
 
 const TWO_STAGE: &str = r#"
 title = "Two-stage training with every engine"
@@ -113,7 +113,7 @@ check = { equals-measure = "switch of runs", sigmas = 5 }
 fn a_two_stage_schedule_recovers_the_teacher_with_every_engine() {
     let experiment = checked(TWO_STAGE).unwrap_or_else(|e| panic!("{e}"));
     let folder = empty_folder("lora");
-    let finished = experiment.execute(&folder, &Unwatched).unwrap();
+    let finished = experiment.execute(&folder, &NoMonitor).unwrap();
     for claim in &finished.claims {
         assert_eq!(claim.verdict.words(), "holds", "{}: {}", claim.says, claim.evidence);
     }

@@ -1,21 +1,20 @@
 //! Rank-one fine-tuning across engines: the generic equations against the equation of the overlap, and the chain at its end.
 
-use didact_experiment::plan::Job;
-use didact_experiment::{Experiment, Size, Source};
+use didact_experiment::{Experiment, Run, Size, Source};
 use didact_families::Family;
 use didact_families::low_rank::dynamics::FiniteStep;
 use didact_families::low_rank::network::{Mode, Network};
 use didact_families::low_rank::{Loading, LowRank, StartLaw, StudentKind};
 use didact_math::activation::parse;
 use didact_model::constraint::{Constraint, Retraction};
-use didact_model::{Clock, Engine, Problem, Record, Spectrum, Training, Unwatched, observable};
+use didact_model::{Clock, Engine, NoMonitor, Problem, Record, Spectrum, Training, observable};
 use didact_simulate::Reduced;
 use didact_theory::OrderParameterOde;
 
 const B: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, -1.0, -1.0];
 const S: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 1.0, -1.0, -1.0, 1.0];
 
-/// The reference instance of the spec: k = 8, ξ = √8.
+/// The reference instance, k = 8, ξ = √8: docs/derivations/low-rank-perturbation.md#ref8.
 fn reference(activation: &str, overlap: f64) -> LowRank {
     let loading = |signs: [f64; 8]| Loading::Given(signs.iter().map(|b| b / 8f64.sqrt()).collect());
     LowRank {
@@ -31,6 +30,7 @@ fn problem(spec: &LowRank, dimension: Option<u64>, rate: f64) -> Problem {
     let constraint = Constraint { sphere: Some(Retraction::Tangent), off_own, ..Constraint::none() };
     Problem {
         rule: spec.rule().unwrap(),
+        about: spec.about(),
         spectrum: Spectrum::isotropic(),
         dimension,
         training: Training { constraint, ..Training::online(rate) },
@@ -46,12 +46,12 @@ fn the_generic_equations_are_the_equation_of_the_overlap() {
         let record = Record::new(times.clone(), observable::parse("m", &problem).unwrap());
         let mut engine = OrderParameterOde::default();
         (engine.options.relative, engine.options.absolute) = (1e-7, 1e-9);
-        let run = engine.run(&problem, &record, &Unwatched).unwrap();
+        let run = engine.run(&problem, &record, &NoMonitor).unwrap();
         let network = Network::new(parse(name).unwrap(), vec![1.0; 8], 8f64.sqrt(), Mode::Normalised);
         let exact = FiniteStep::new(&network, &B, &S, 0.0).unwrap().trajectory(gamma, 0.05, &times);
-        for (row, m) in run.replicas[0].rows.iter().zip(exact) {
+        for (found, m) in run.columns[0].curves[0].iter().zip(exact) {
             // Tolerance of the integrator, and of the interpolated noise of relu.
-            assert!((row[0] - m).abs() < 3e-6, "{name}: {} and {m}", row[0]);
+            assert!((found - m).abs() < 3e-6, "{name}: {found} and {m}");
         }
     }
 }
@@ -68,8 +68,8 @@ fn the_chain_leaves_its_equation_by_the_inverse_root_of_d() {
         let problem = problem(&reference("relu", from), Some(dimension), gamma);
         let mut record = Record::new(vec![time], observable::parse("m", &problem).unwrap());
         (record.replicas, record.seed) = (300, 8);
-        let run = Reduced.run(&problem, &record, &Unwatched).unwrap();
-        let values: Vec<f64> = run.replicas.iter().map(|r| r.rows[0][0] - exact).collect();
+        let run = Reduced.run(&problem, &record, &NoMonitor).unwrap();
+        let values: Vec<f64> = run.columns[0].curves.iter().map(|curve| curve[0] - exact).collect();
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
         let spread = (values.iter().map(|v| v * v).sum::<f64>() / count).sqrt();
@@ -92,8 +92,8 @@ fn with_a_frozen_loading_the_chain_ends_at_the_stationary_overlap() {
     let times: Vec<f64> = (0..400).map(|i| 60.0 + f64::from(i)).collect();
     let mut record = Record::new(times, observable::parse("m", &problem).unwrap());
     (record.replicas, record.seed) = (2, 5);
-    let run = Reduced.run(&problem, &record, &Unwatched).unwrap();
-    let values: Vec<f64> = run.replicas.iter().flat_map(|r| r.rows.iter().map(|row| row[0])).collect();
+    let run = Reduced.run(&problem, &record, &NoMonitor).unwrap();
+    let values: Vec<f64> = run.columns[0].curves.concat();
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let network = Network::new(parse("relu").unwrap(), vec![1.0; 8], 8f64.sqrt(), Mode::Normalised);
     let stationary = FiniteStep::new(&network, &B, &S, 0.0).unwrap().stationary(gamma).unwrap();
@@ -103,7 +103,7 @@ fn with_a_frozen_loading_the_chain_ends_at_the_stationary_overlap() {
 
 #[test]
 fn the_linear_single_index_loses_stability_at_unit_rate() {
-    // dm/dα = 2γ(1 − m²) − 4γ² m(1 − m) (spec, test 9).
+    // dm/dα = 2γ(1 − m²) − 4γ² m(1 − m): docs/derivations/low-rank-perturbation.md#eq-41.
     for gamma in [0.3, 0.9, 1.3] {
         for m in [0.2, 0.9, 0.999] {
             let spec = LowRank {
@@ -149,12 +149,11 @@ fn a_scale_that_a_check_leaves_open_is_there_when_the_run_starts() {
     let flow = FiniteStep::new(&network, &[1.0; 4], &[1.0, 1.0, 1.0, -1.0], 0.0).unwrap();
     let (rule, given) =
         (described("\"useful-step\""), described(&format!("{:?}", flow.largest_step().unwrap().sqrt())));
-    for (by_rule, given) in rule.jobs.iter().zip(&given.jobs) {
-        let rows = |job: &Job| -> Vec<_> {
-            job.plan.run(&Unwatched).unwrap().replicas.into_iter().map(|r| r.rows).collect()
-        };
-        let found = rows(by_rule);
-        assert_eq!(found, rows(given), "{}", given.run);
-        assert!(found.iter().flatten().flatten().all(|x| x.is_finite()), "{}", given.run);
+    for (by_rule, given) in rule.runs.iter().zip(&given.runs) {
+        let columns = |run: &Run| run.schedule.run(&NoMonitor).unwrap().columns;
+        let found = columns(by_rule);
+        assert_eq!(found, columns(given), "{}", given.name);
+        let values = || found.iter().flat_map(|column| column.curves.iter().flatten());
+        assert!(values().count() > 0 && values().all(|x| x.is_finite()), "{}", given.name);
     }
 }

@@ -1,7 +1,7 @@
 //! Probabilities have intervals with two different ends, in results, report and figure.
 
 use crate::common::{checked, empty_folder};
-use didact_model::Unwatched;
+use didact_model::NoMonitor;
 
 const PASSING: &str = r#"
 title = "passing"
@@ -67,7 +67,7 @@ series = [
 fn the_interval_of_a_probability_stays_between_0_and_1_and_is_shown() {
     let experiment = checked(PASSING).unwrap_or_else(|e| panic!("{e}"));
     let root = empty_folder("probability");
-    let finished = experiment.execute(&root, &Unwatched).unwrap();
+    let finished = experiment.execute(&root, &NoMonitor).unwrap();
     // Wilson at 0 and n of n successes, z = 1: [0, 1/(n + 1)] and its mirror image.
     let edge = 1.0 / 11.0;
     let near = |a: [f64; 2], b: [f64; 2]| (a[0] - b[0]).abs() < 1e-12 && (a[1] - b[1]).abs() < 1e-12;
@@ -91,6 +91,6 @@ fn the_interval_of_a_probability_stays_between_0_and_1_and_is_shown() {
     let figure = std::fs::read_to_string(finished.folder.join("fraction.svg")).unwrap();
     assert!(report.contains(&figure), "and draws the figure as its own file does");
     // What is kept is what was found.
-    let again = experiment.execute(&root, &Unwatched).unwrap();
+    let again = experiment.execute(&root, &NoMonitor).unwrap();
     assert!(again.reused && again.measured == finished.measured);
 }

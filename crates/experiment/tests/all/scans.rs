@@ -2,7 +2,7 @@
 
 use crate::common::{checked, empty_folder};
 use didact_experiment::execute::Failure;
-use didact_model::engine::{Monitor, Unwatched};
+use didact_model::engine::{Monitor, NoMonitor};
 use std::sync::Mutex;
 
 const SCANS: &str = r#"
@@ -132,9 +132,9 @@ fn scans_show_progress_stop_when_asked_and_go_on() {
 #[test]
 fn an_experiment_may_have_scans_only_and_measure_them() {
     let experiment = checked(SCANS).unwrap();
-    assert!(experiment.jobs.is_empty());
+    assert!(experiment.runs.is_empty());
     let folder = empty_folder("scans");
-    let finished = experiment.execute(&folder, &Unwatched).unwrap();
+    let finished = experiment.execute(&folder, &NoMonitor).unwrap();
     for claim in &finished.claims {
         assert_eq!(claim.verdict.words(), "holds", "{}: {}", claim.says, claim.evidence);
     }

@@ -2,7 +2,7 @@
 
 use crate::common::{ERF_UNIT, checked, empty_folder};
 use didact_experiment::execute::Finished;
-use didact_model::engine::Unwatched;
+use didact_model::engine::NoMonitor;
 use std::path::Path;
 
 const REST: &str = r#"
@@ -23,7 +23,7 @@ panel = [{ y = { label = "loss" }, series = [{ run = "theory" }, { run = "sgd" }
 "#;
 
 fn execute(text: &str, root: &Path) -> Finished {
-    checked(text).unwrap().execute(root, &Unwatched).unwrap()
+    checked(text).unwrap().execute(root, &NoMonitor).unwrap()
 }
 
 #[test]
@@ -50,4 +50,24 @@ fn runs_are_taken_over_when_nothing_they_depend_on_has_changed() {
     assert_eq!(execute(&rate, &root).taken_over, 2);
     // The seed is among what every run depends on, so that everything is computed again.
     assert_eq!(execute(&label.replace("observe =", "seed = 5\nobserve ="), &root).taken_over, 0);
+}
+
+#[test]
+fn a_fresh_run_computes_what_is_found_and_replaces_it() {
+    let root = empty_folder("fresh");
+    let description = format!("title = \"Computed twice\"\n{ERF_UNIT}{REST}");
+    let first = execute(&description, &root);
+    let table = first.folder.join("point-0000/sgd.csv");
+    let known = std::fs::read(&table).unwrap();
+    // A table that the code of today would not give.
+    std::fs::write(&table, "spoiled").unwrap();
+    assert!(execute(&description, &root).reused);
+    assert_eq!(std::fs::read(&table).unwrap(), b"spoiled");
+    let fresh = checked(&description).unwrap().execute_fresh(&root, &NoMonitor).unwrap();
+    assert_eq!((fresh.reused, fresh.taken_over, &fresh.folder), (false, 0, &first.folder));
+    assert_eq!(std::fs::read(&table).unwrap(), known);
+    assert_eq!(std::fs::read_dir(&root).unwrap().count(), 1, "nothing else is left");
+    let provenance = std::fs::read_to_string(fresh.folder.join("provenance.json")).unwrap();
+    let provenance: serde_json::Value = serde_json::from_str(&provenance).unwrap();
+    assert_eq!(provenance["build"], didact_experiment::experiment::BUILD);
 }

@@ -1,10 +1,10 @@
 //! Sweeps in which runs differ in how far they go, and what is measured across them.
 
 use crate::common::{ERF_UNIT, checked, empty_folder};
+use didact_experiment::Experiment;
 use didact_experiment::claims::Verdict;
 use didact_experiment::execute::Finished;
-use didact_experiment::plan::Experiment;
-use didact_model::engine::Unwatched;
+use didact_model::engine::NoMonitor;
 
 /// At several dimensions; one of the two runs stops at d = 40.
 const SWEEP: &str = r#"
@@ -120,14 +120,14 @@ fn check(text: &str) -> Result<Experiment, String> {
 
 fn execute(experiment: &Experiment, name: &str) -> Finished {
     let folder = empty_folder(&format!("within-{name}"));
-    experiment.execute(&folder, &Unwatched).unwrap_or_else(|_| panic!("{name} runs"))
+    experiment.execute(&folder, &NoMonitor).unwrap_or_else(|_| panic!("{name} runs"))
 }
 
 #[test]
 fn a_run_goes_where_it_is_asked_to_and_fits_stay_within_their_window() {
     let experiment = check(&(sweep() + FITS)).unwrap();
-    assert_eq!(experiment.jobs.iter().filter(|j| j.run == "near").count(), 3);
-    assert_eq!(experiment.jobs.iter().filter(|j| j.run == "far").count(), 4);
+    assert_eq!(experiment.runs.iter().filter(|run| run.name == "near").count(), 3);
+    assert_eq!(experiment.runs.iter().filter(|run| run.name == "far").count(), 4);
     let finished = execute(&experiment, "limits");
     let measured = |name: &str| finished.measured.iter().find(|m| m.name == name).unwrap();
     // Where both ran they are the same run; beyond its limit `near` has no number.

@@ -6,29 +6,22 @@
 //!   single index: f = σ((μ w* + u w)·x),      two layers, rank R: f = Σ_k v_k σ((μ_k w*_k + Σ_r U_kr w_r)·x).
 //!
 //! Nwemadji, Loureiro & Barbier, *When pre-training hurts LoRA fine-tuning* (arXiv:2602.02855), corrected where the paper
-//! errs (`docs/guides/lora.md`). Loss (y − f)²/2 unless said otherwise; time t = step size × steps.
+//! errs (docs/derivations/lora.md#s12). Derived in docs/derivations/lora.md; how to use it is in docs/guides/lora.md.
+//! Loss (y − f)²/2 unless said otherwise; time t = step size × steps.
 
-mod batch;
-pub mod flow;
-pub mod hermite;
-mod labels;
-pub mod landscape;
-pub mod large_batch;
-mod noise;
-pub mod population;
+pub mod predictions;
 mod quantities;
-pub mod search_phase;
+mod rule;
 mod single_index;
 pub mod two_layer;
-pub mod two_stage;
 
+pub use predictions::{flow, hermite, landscape, large_batch, population, search_phase, two_stage};
 pub use single_index::{LoraSingleIndex, Misalignment, NamedMisalignment};
 pub use two_layer::LoraTwoLayer;
 
 use super::{Reference, Refusal};
 use didact_model::overlaps::Overlaps;
 use didact_model::problem::Problem;
-use didact_model::start::Setting;
 
 const REFERENCE: Reference = Reference {
     key: "NwemadjiLoureiroBarbier2026",
@@ -45,13 +38,7 @@ fn needs_unit_rows(problem: &Problem) -> Result<Option<Overlaps>, Refusal> {
             hint: "set training.constraint = { sphere = \"euclidean\" } (or \"tangent\")".into(),
         });
     }
-    let setting = Setting {
-        shape: problem.rule.shape(),
-        spectrum: &problem.spectrum,
-        dimension: problem.dimension,
-        seed: 0,
-        replica: 0,
-    };
+    let setting = problem.setting(0, 0);
     // A start that cannot be drawn is refused where starts are checked.
     let Ok(start) = problem.start.draw(&setting) else { return Ok(None) };
     let plain = start.moment(&problem.spectrum, 0);

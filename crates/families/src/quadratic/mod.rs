@@ -6,33 +6,32 @@
 //! step is s = η/N, and library time s × steps is t = η α. With t̃ = t/p the time scales of all widths coincide.
 //! ρ = W W*ᵀ is `R`, Q = W Wᵀ is `Q`; N⊥ = Q − ρ ρᵀ is the part of the students outside the teacher space.
 //!
-//! Bocchi, Regimbeau, Lucibello, Saglietti & Cammarota, arXiv:2604.03068 (2026). Equation numbers in this folder are
-//! those of the spec quadratic-networks; its section 9 lists where the paper prints something else.
+//! Bocchi, Regimbeau, Lucibello, Saglietti & Cammarota, arXiv:2604.03068 (2026). Every formula is derived in
+//! docs/derivations/quadratic-networks.md; its list of errata (docs/derivations/quadratic-networks.md#s9) says
+//! where the paper prints something else.
 
-mod alignment;
-mod escape;
 mod observables;
-mod one_step;
-mod plateau;
+mod predictions;
 mod quantities;
-mod rates;
 mod rule;
-mod singular;
-mod state;
-mod stationary;
 mod validation;
 
-pub use alignment::{Polar, alignment, alignment_at, closest_solution, polar_factor};
-pub use one_step::OneStep;
-pub use singular::{HalfLoss, SingularFlow};
-pub use state::State;
-pub use stationary::{Stationary, StationaryError, manifold_dimension, student_degrees_of_freedom};
+pub use predictions::alignment::{Polar, alignment, alignment_at, closest_solution, polar_factor};
+pub use predictions::one_step::OneStep;
+pub use predictions::singular::{HalfLoss, SingularFlow};
+pub use predictions::state::State;
+pub use predictions::stationary::{
+    Stationary, StationaryError, manifold_dimension, student_degrees_of_freedom,
+};
 
 use super::{Family, ModelError, Reference, Refusal};
 use didact_math::linalg::Mat;
+use didact_model::observable::Observable;
+use didact_model::overlaps::Overlaps;
 use didact_model::problem::Problem;
 use didact_model::quantity::Quantity;
 use didact_model::rule::LocalRule;
+use predictions::{alignment, escape, one_step, plateau, rates, singular, state, stationary};
 use rule::QuadraticRule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,8 +42,10 @@ use std::sync::Arc;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct QuadraticNetworks {
     /// p, hidden units of the student.
+    #[schemars(range(max = 2048))]
     pub students: usize,
     /// p*, hidden units of the teacher.
+    #[schemars(range(max = 2048))]
     pub teachers: usize,
     /// A start ρ(0) (p rows of p*) to compare with: adds the observables `distance` and `polar-drift`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,8 +78,8 @@ impl Family for QuadraticNetworks {
                 return Err(ModelError::Zero { name });
             }
         }
-        let reference = self.reference.as_ref().map(|rows| self.check_reference(rows)).transpose()?;
-        Ok(Arc::new(QuadraticRule::new(self.students, self.teachers, reference)))
+        self.checked_reference()?;
+        Ok(Arc::new(QuadraticRule::new(self.students, self.teachers)))
     }
 
     fn starting_scalars(&self) -> Vec<f64> {
@@ -93,12 +94,29 @@ impl Family for QuadraticNetworks {
         validation::admits(problem)
     }
 
+    fn observables(&self) -> Vec<Arc<dyn Observable>> {
+        let reference = self.checked_reference().ok().flatten();
+        observables::all(self.students, self.teachers, reference.as_ref())
+    }
+
+    fn warning(&self, problem: &Problem) -> Option<String> {
+        validation::learning_rate(problem)
+    }
+
+    fn invariance(&self, start: &Overlaps) -> Option<String> {
+        validation::invariant_set(start)
+    }
+
     fn examples() -> Vec<Self> {
         [(1, 1), (2, 1), (1, 2), (2, 2), (3, 2)].map(|(p, teachers)| Self::new(p, teachers)).into()
     }
 }
 
 impl QuadraticNetworks {
+    fn checked_reference(&self) -> Result<Option<Mat>, ModelError> {
+        self.reference.as_ref().map(|rows| self.check_reference(rows)).transpose()
+    }
+
     fn check_reference(&self, rows: &[Vec<f64>]) -> Result<Mat, ModelError> {
         let invalid = |message: String| ModelError::Invalid { name: "reference", message };
         let rho = Mat::from_rows(rows)

@@ -1,9 +1,9 @@
 //! The averages of every registered family: its own, quadrature of `kick`, and Monte Carlo agree.
 
-use didact_families::Model;
+use crate::examples;
 use didact_math::linalg::{Mat, cholesky_psd};
+use didact_math::random::Stream;
 use didact_math::random::statistics::Moments;
-use didact_math::random::{Address, Stream};
 use didact_model::averages::{by_quadrature, risk_by_quadrature};
 use didact_model::rule::LocalRule;
 use didact_model::{Averages, Kick, Law, Needed, Sample};
@@ -20,9 +20,8 @@ fn covariances(rows: usize, stream: &mut Stream) -> Vec<Mat> {
 }
 
 fn for_every_example(test: impl Fn(&str, &dyn LocalRule, &Law, &mut Stream)) {
-    for (index, model) in Model::examples().iter().enumerate() {
+    for (model, mut stream) in examples(12) {
         let rule = model.rule().unwrap();
-        let mut stream = Stream::at(Address { seed: 12, replica: index as u32, step: 0, lane: 0 });
         let scalars: Vec<f64> = model.starting_scalars().iter().map(|a| a + 0.2 * stream.normal()).collect();
         for covariance in covariances(rule.shape().rows(), &mut stream) {
             let law = Law { covariance: &covariance, scalars: &scalars, label_noise: LABEL_NOISE };
@@ -95,7 +94,7 @@ struct Check {
 }
 
 /// Deviation of the wider of two Gaussians.
-const WIDE: f64 = 2.0;
+const SPREAD: f64 = 2.0;
 
 /// Fills z from the equal mixture of N(0, 1) and N(0, 2²) and returns the weight, at most 2, that makes averages those of N(0, 1).
 ///
@@ -104,10 +103,10 @@ const WIDE: f64 = 2.0;
 fn weighted_normals(wide: bool, z: &mut [f64], stream: &mut Stream) -> f64 {
     stream.fill_normal(z);
     if wide {
-        z.iter_mut().for_each(|z| *z *= WIDE);
+        z.iter_mut().for_each(|z| *z *= SPREAD);
     }
     let square: f64 = z.iter().map(|z| z * z).sum();
-    let ratio = WIDE.powi(-(z.len() as i32)) * (0.5 * square * (1.0 - WIDE.powi(-2))).exp();
+    let ratio = SPREAD.powi(-(z.len() as i32)) * (0.5 * square * (1.0 - SPREAD.powi(-2))).exp();
     2.0 / (1.0 + ratio)
 }
 

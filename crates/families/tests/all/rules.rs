@@ -1,8 +1,8 @@
 //! What every registered family must satisfy: `kick` is the gradient of `loss`, in single samples and in batches.
 
-use didact_families::Model;
+use crate::examples;
 use didact_math::linalg::Mat;
-use didact_math::random::{Address, Stream};
+use didact_math::random::Stream;
 use didact_model::rule::{Batch, Expansion, LocalRule};
 use didact_model::{Kick, Sample};
 
@@ -27,9 +27,8 @@ impl Draw {
 
 /// Every example with its rule and a few dozen draws.
 fn for_every_example(mut test: impl FnMut(&str, &dyn LocalRule, Vec<Draw>)) {
-    for (index, model) in Model::examples().iter().enumerate() {
+    for (model, mut stream) in examples(11) {
         let rule = model.rule().unwrap();
-        let mut stream = Stream::at(Address { seed: 11, replica: index as u32, step: 0, lane: 0 });
         let start = model.starting_scalars();
         let draws = (0..32).map(|_| Draw::new(&*rule, &start, &mut stream)).collect();
         test(&format!("{model:?}"), &*rule, draws);
@@ -129,7 +128,10 @@ fn a_batch_is_its_samples() {
             rule.kick(&Sample { scalars, ..draw.sample() }, &mut kick);
             for i in 0..shape.trained {
                 let (got, one) = (rows[i * size + j], kick.rows[i]);
-                assert!(!rule.steps_abreast() || got == one, "{name}: sample {j} depends on its company");
+                assert!(
+                    !rule.steps_in_lanes() || got == one,
+                    "{name}: sample {j} depends on the rest of its batch"
+                );
                 // Another order of the operations: a few roundings of terms of size 1.
                 assert!(
                     (got - one).abs() < 1e-13 * (1.0 + one.abs()),

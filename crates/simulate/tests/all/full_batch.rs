@@ -4,14 +4,14 @@ use didact_families::Family;
 use didact_families::Model;
 use didact_families::multi_index::MultiIndex;
 use didact_math::linalg::{Mat, dot};
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_model::constraint::{Constraint, Retraction};
+use didact_model::loss::Loss;
 use didact_model::observable;
-use didact_model::output_loss::OutputLoss;
-use didact_model::start::{FrozenRows, RandomRows, RowLaw, Setting};
+use didact_model::start::{FrozenRows, RandomRows, RowLaw};
 use didact_model::{
-    Clock, Engine, Kick, LocalRule, Overlaps, Problem, Record, Sample, Samples, Spectrum, Training,
-    Trajectory, Unwatched,
+    Clock, EndState, Engine, Kick, LocalRule, NoFamily, NoMonitor, Overlaps, Problem, Record, Sample,
+    Samples, Spectrum, Training, Trajectory,
 };
 use didact_simulate::FullBatch;
 use didact_simulate::full_batch::{InputStorage, Precision, Trainer};
@@ -26,6 +26,7 @@ fn problem(rule: Arc<dyn LocalRule>, dimension: u64, training: Training, scalars
     };
     Problem {
         rule,
+        about: Arc::new(NoFamily),
         spectrum: Spectrum::isotropic(),
         dimension: Some(dimension),
         training,
@@ -35,13 +36,13 @@ fn problem(rule: Arc<dyn LocalRule>, dimension: u64, training: Training, scalars
 }
 
 fn phase_retrieval(dimension: u64, ratio: f64, rate: f64) -> Problem {
-    let spec = MultiIndex::single("gelu", "z^2", OutputLoss::PseudoHuber { kappa: 1.0 });
+    let spec = MultiIndex::single("gelu", "z^2", Loss::PseudoHuber { kappa: 1.0 });
     problem(spec.rule().unwrap(), dimension, Training::full_batch(rate, ratio), vec![])
 }
 
 fn normals(lane: u16, count: usize) -> Vec<f64> {
     let mut out = vec![0.0; count];
-    Stream::at(Address { seed: 4, replica: 0, step: 0, lane }).fill_normal(&mut out);
+    Stream::at(RngAddress { seed: 4, replica: 0, step: 0, lane }).fill_normal(&mut out);
     out
 }
 
@@ -109,15 +110,15 @@ fn every_family_descends_along_the_mean_of_its_kicks() {
     }
 }
 
-fn run(engine: FullBatch, problem: &Problem, replicas: u32) -> Trajectory {
+fn run(engine: FullBatch, problem: &Problem, replicas: u32) -> (Trajectory, Vec<EndState>) {
     let observe = |name: &str| observable::parse(name, problem).unwrap();
     let observables = ["train_loss", "loss", "Q[0,0]", "R[0,0]"].into_iter().flat_map(observe).collect();
     let record = Record { replicas, seed: 5, ..Record::new(vec![0.0, 1.0, 6.0], observables) };
-    engine.run(problem, &record, &Unwatched).unwrap()
+    engine.run_with_end_states(problem, &record, &NoMonitor).unwrap()
 }
 
-fn rows(trajectory: &Trajectory) -> Vec<Vec<Vec<f64>>> {
-    trajectory.replicas.iter().map(|r| r.rows.clone()).collect()
+fn rows((trajectory, _): &(Trajectory, Vec<EndState>)) -> Vec<Vec<Vec<f64>>> {
+    (0..trajectory.replicas()).map(|replica| trajectory.rows(replica)).collect()
 }
 
 #[test]
@@ -146,7 +147,7 @@ fn threads_order_and_storage_change_no_bit() {
 fn twin_units_with_twice_the_step_are_one_unit() {
     // m = 2 with equal (a, b) and equal rows: the gradient of each carries 1/m.
     let (d, n) = (25, 100);
-    let one = MultiIndex::single("gelu", "z^2", OutputLoss::LogCosh);
+    let one = MultiIndex::single("gelu", "z^2", Loss::LogCosh);
     let two = MultiIndex { students: 2, ..one.clone() };
     let samples = Some(Samples::Count(n as u64));
     let alone = problem(
@@ -192,7 +193,7 @@ fn rotating_inputs_and_rows_and_permuting_samples_changes_nothing() {
         students: 2,
         directions: 2,
         weights: Some(vec![1.5, -1.0]),
-        ..MultiIndex::single("gelu", "z1+z2+z1*z2", OutputLoss::PseudoHuber { kappa: 1.0 })
+        ..MultiIndex::single("gelu", "z1+z2+z1*z2", Loss::PseudoHuber { kappa: 1.0 })
     };
     let samples = Some(Samples::Count(n as u64));
     let training = Training { samples, ..Training::full_batch(0.8, 1.0) };
@@ -230,16 +231,14 @@ fn every_constraint_is_kept() {
     let mut seen = 0;
     for model in Model::examples() {
         let (rule, scalars) = (model.rule().unwrap(), model.starting_scalars());
-        let (shape, own) = (rule.shape(), rule.own_frozen());
+        let (shape, own) = (rule.shape(), rule.shape().own_frozen);
         // Before and after six steps.
         let ends = |constraint: Constraint| {
             // Steep units (He_3) leave every reasonable range with larger steps.
             let training = Training { constraint, ..Training::full_batch(0.002, 6.0) };
             let problem = problem(rule.clone(), 40, training, scalars.clone());
-            let spectrum = &problem.spectrum;
-            let setting = Setting { shape, spectrum, dimension: Some(40), seed: 5, replica: 0 };
-            let first = problem.start.draw(&setting).unwrap();
-            (first, run(FullBatch::default(), &problem, 1).replicas.remove(0).last)
+            let first = problem.start.draw(&problem.setting(5, 0)).unwrap();
+            (first, run(FullBatch::default(), &problem, 1).1.remove(0).overlaps)
         };
         if shape.trained == 0 || own == 0 {
             continue;
@@ -265,13 +264,14 @@ fn every_constraint_is_kept() {
 
 #[test]
 fn far_above_threshold_the_direction_is_found_and_far_below_it_is_not() {
-    // d = 100: random overlaps are 0.1; δ*(t) grows from 1.7 to about 7 for GeLU and pseudo-Huber(1).
+    // d = 100: random overlaps are 0.1; δ*(t) grows from 1.7 to about 7 for GeLU and pseudo-Huber(1)
+    // (docs/derivations/gd-phase-transitions.md#s6).
     let last = |ratio: f64| {
         let problem = phase_retrieval(100, ratio, 1.0);
         let observables = observable::parse("abs(alignment[0,0])", &problem).unwrap();
         let record = Record { replicas: 4, seed: 2, ..Record::new(vec![0.0, 400.0], observables) };
-        let trajectory = FullBatch::default().run(&problem, &record, &Unwatched).unwrap();
-        trajectory.replicas.iter().map(|r| r.rows[1][0]).collect::<Vec<f64>>()
+        let trajectory = FullBatch::default().run(&problem, &record, &NoMonitor).unwrap();
+        trajectory.columns[0].curves.iter().map(|curve| curve[1]).collect::<Vec<f64>>()
     };
     assert!(last(20.0).iter().all(|c| *c > 0.9), "{:?}", last(20.0));
     assert!(last(1.0).iter().all(|c| *c < 0.5), "{:?}", last(1.0));

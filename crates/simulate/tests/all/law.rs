@@ -7,7 +7,7 @@ use didact_math::random::statistics::{Moments, two_sample};
 use didact_model::constraint::{Constraint, Retraction};
 use didact_model::observable;
 use didact_model::start::Given;
-use didact_model::{Clock, Engine, Overlaps, Problem, Record, Spectrum, Training, Unwatched};
+use didact_model::{Clock, Engine, NoMonitor, Overlaps, Problem, Record, Spectrum, Training};
 use didact_simulate::{Direct, Reduced};
 use std::sync::Arc;
 
@@ -26,6 +26,7 @@ fn problem(
     let start = Overlaps::spread(rule.shape(), &spectrum, (q, r, &t), spec.starting_scalars()).unwrap();
     Problem {
         rule,
+        about: spec.about(),
         spectrum,
         dimension: Some(dimension),
         training,
@@ -48,12 +49,12 @@ fn assert_same_law(problem: &Problem, steps: f64, names: &[&str]) {
     let mut record = Record::new(vec![steps], observables);
     record.replicas = REPLICAS;
     record.seed = 1;
-    let direct = Direct.run(problem, &record, &Unwatched).unwrap();
+    let direct = Direct.run(problem, &record, &NoMonitor).unwrap();
     record.seed = 2;
-    let reduced = Reduced.run(problem, &record, &Unwatched).unwrap();
-    for (column, name) in direct.columns.iter().enumerate() {
+    let reduced = Reduced.run(problem, &record, &NoMonitor).unwrap();
+    for name in direct.column_names() {
         let values = |t: &didact_model::Trajectory| -> Vec<f64> {
-            t.replicas.iter().map(|r| r.rows[0][column]).collect()
+            t.curves(name).unwrap().iter().map(|curve| curve[0]).collect()
         };
         let (mut a, mut b) = (values(&direct), values(&reduced));
         let (ma, mb) = (&direct.mean(name).unwrap()[0], &reduced.mean(name).unwrap()[0]);
@@ -145,6 +146,7 @@ fn eigenspaces_smaller_than_the_number_of_rows() {
     for batch in [1, 2] {
         let problem = Problem {
             rule: rule.clone(),
+            about: spec.about(),
             spectrum: spectrum.clone(),
             dimension: Some(14),
             training: Training { batch, ..Training::online(3.0) },
@@ -166,8 +168,8 @@ fn results_do_not_depend_on_the_number_of_threads() {
     for engine in [&Direct as &dyn Engine, &Reduced] {
         let with = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let run = pool.install(|| engine.run(&problem, &record, &Unwatched).unwrap());
-            run.replicas.iter().map(|r| r.rows.clone()).collect::<Vec<_>>()
+            let run = pool.install(|| engine.run(&problem, &record, &NoMonitor).unwrap());
+            run.columns
         };
         assert_eq!(with(1), with(2));
     }
@@ -181,12 +183,10 @@ fn divergence_is_an_outcome_with_its_time() {
     let mut record = Record::new(vec![0.0, 10.0, 1000.0], observable::parse("loss", &problem).unwrap());
     record.replicas = 4;
     for engine in [&Direct as &dyn Engine, &Reduced] {
-        let run = engine.run(&problem, &record, &Unwatched).unwrap();
-        for replica in &run.replicas {
-            assert!(
-                matches!(replica.outcome, didact_model::Outcome::Diverged { at } if at > 0.0 && at < 1000.0)
-            );
-            assert!(replica.rows.len() < 3);
+        let run = engine.run(&problem, &record, &NoMonitor).unwrap();
+        for (outcome, losses) in run.outcomes.iter().zip(&run.columns[0].curves) {
+            assert!(matches!(outcome, didact_model::Outcome::Diverged { at } if *at > 0.0 && *at < 1000.0));
+            assert!(losses.len() < 3);
         }
     }
 }

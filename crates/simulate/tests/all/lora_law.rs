@@ -1,32 +1,31 @@
 //! LoRA: the exact law of the overlaps is that of d-dimensional SGD, at dimensions where every 1/d effect is large, and its
-//! one-step mean is the population gradient (spec lora-single-index, section 9).
+//! one-step mean is the population gradient (docs/derivations/lora.md#s9).
 
 use didact_families::Family;
 use didact_families::lora::flow::Flow;
-use didact_families::lora::landscape::State;
+use didact_families::lora::landscape::AdapterState;
 use didact_families::lora::{LoraSingleIndex, LoraTwoLayer, Misalignment};
 use didact_math::linalg::Mat;
 use didact_math::random::statistics::{Moments, two_sample};
 use didact_model::constraint::{Constraint, Retraction};
 use didact_model::problem::StepScaling;
 use didact_model::start::Given;
-use didact_model::{
-    Clock, Engine, LocalRule, Overlaps, Problem, Record, Spectrum, Training, Unwatched, observable,
-};
+use didact_model::{Clock, Engine, NoMonitor, Overlaps, Problem, Record, Spectrum, Training, observable};
 use didact_simulate::{Direct, Reduced};
 use std::sync::Arc;
 
 fn problem(
-    rule: Arc<dyn LocalRule>,
+    spec: &impl Family,
     dimension: u64,
     (batch, rate, sphere): (usize, f64, Retraction),
     (q, r, t): (&Mat, &Mat, &Mat),
     scalars: Vec<f64>,
 ) -> Problem {
-    let spectrum = Spectrum::isotropic();
+    let (rule, spectrum) = (spec.rule().unwrap(), Spectrum::isotropic());
     let start = Overlaps::spread(rule.shape(), &spectrum, (q, r, t), scalars).unwrap();
     Problem {
         rule,
+        about: spec.about(),
         spectrum,
         dimension: Some(dimension),
         training: Training {
@@ -43,7 +42,7 @@ fn problem(
 fn single(spec: &LoraSingleIndex, d: u64, how: (usize, f64, Retraction)) -> Problem {
     let one = Mat::identity(1);
     let m = Mat::from_fn(1, 1, |_, _| 0.2);
-    problem(spec.rule().unwrap(), d, how, (&one, &m, &one), vec![0.15])
+    problem(spec, d, how, (&one, &m, &one), vec![0.15])
 }
 
 /// |z| < 4 for means and variances (of a product: for the covariance), and the same in terms of the Kolmogorov-Smirnov p-value.
@@ -51,12 +50,12 @@ fn assert_same_law(problem: &Problem, steps: f64, names: &[&str], what: &str) {
     let observables = names.iter().flat_map(|n| observable::parse(n, problem).unwrap()).collect();
     let mut record = Record::new(vec![steps], observables);
     (record.replicas, record.seed) = (4000, 1);
-    let direct = Direct.run(problem, &record, &Unwatched).unwrap();
+    let direct = Direct.run(problem, &record, &NoMonitor).unwrap();
     record.seed = 2;
-    let reduced = Reduced.run(problem, &record, &Unwatched).unwrap();
+    let reduced = Reduced.run(problem, &record, &NoMonitor).unwrap();
     for name in names {
         let values = |t: &didact_model::Trajectory| -> Vec<f64> {
-            t.runs(name).unwrap().iter().map(|r| r[0]).collect()
+            t.curves(name).unwrap().iter().map(|r| r[0]).collect()
         };
         let (mut a, mut b) = (values(&direct), values(&reduced));
         let moments = |v: &[f64]| -> (Moments, Moments) {
@@ -101,14 +100,14 @@ fn misaligned_and_two_layer_chains_agree_in_law() {
     let teachers = Mat::from_rows(&[vec![1.0, 0.2], vec![0.2, 1.0]]).unwrap();
     let r = Mat::from_rows(&[vec![0.3, -0.1]]).unwrap();
     let how = (5, 0.4, Retraction::Euclidean);
-    let misaligned = problem(spec.rule().unwrap(), 12, how, (&Mat::identity(1), &r, &teachers), vec![0.2]);
+    let misaligned = problem(&spec, 12, how, (&Mat::identity(1), &r, &teachers), vec![0.2]);
     assert_same_law(&misaligned, 30.0, &["u", "m", "q"], "misaligned");
 
-    let rule = LoraTwoLayer::uniform(3, 2, 0.5, "h2").rule().unwrap();
+    let spec = LoraTwoLayer::uniform(3, 2, 0.5, "h2");
     let q = Mat::from_rows(&[vec![1.0, 0.2], vec![0.2, 1.0]]).unwrap();
     let r = Mat::from_fn(2, 3, |i, k| 0.2 - 0.15 * (i + k) as f64);
     let scalars = vec![0.2, -0.1, 0.1, 0.3, -0.2, 0.1];
-    let two = problem(rule, 12, (30, 0.1, Retraction::Euclidean), (&q, &r, &Mat::identity(3)), scalars);
+    let two = problem(&spec, 12, (30, 0.1, Retraction::Euclidean), (&q, &r, &Mat::identity(3)), scalars);
     assert_same_law(&two, 20.0, &["R[0,0]", "R[1,2]", "Q[0,1]", "scalar[0]", "scalar[3]"], "two-layer");
 }
 
@@ -118,13 +117,13 @@ fn runs_approach_the_flow_in_proportion_to_the_step() {
     let spec = LoraSingleIndex::matched(0.5, "linear");
     let landscape = spec.landscape().unwrap();
     let flow = Flow { landscape: &landscape, delta: 1.0 };
-    let limit = flow.states(State::aligned(0.15, 0.2), &[5.0]).unwrap()[0];
+    let limit = flow.states(AdapterState::aligned(0.15, 0.2), &[5.0]).unwrap()[0];
     // Whole numbers of steps.
     let errors = [0.2, 0.1, 0.05].map(|rate| {
         let problem = single(&spec, 200, (20_000, rate, Retraction::Euclidean));
         let mut record = Record::new(vec![5.0 / rate], observable::parse("m", &problem).unwrap());
         (record.replicas, record.seed) = (64, 6);
-        let run = Reduced.run(&problem, &record, &Unwatched).unwrap();
+        let run = Reduced.run(&problem, &record, &NoMonitor).unwrap();
         let mean = &run.mean("m").unwrap()[0];
         (mean.value - limit.overlap, mean.error)
     });
@@ -146,8 +145,8 @@ fn the_mean_of_one_step_is_the_population_gradient() {
     let observables = ["u", "m"].iter().flat_map(|n| observable::parse(n, &problem).unwrap()).collect();
     let mut record = Record::new(vec![1.0], observables);
     (record.replicas, record.seed) = (2000, 3);
-    let run = Reduced.run(&problem, &record, &Unwatched).unwrap();
-    let velocity = landscape.velocity(State::aligned(0.15, 0.2));
+    let run = Reduced.run(&problem, &record, &NoMonitor).unwrap();
+    let velocity = landscape.velocity(AdapterState::aligned(0.15, 0.2));
     for (name, before, rate_of_change) in [("u", 0.15, velocity.amplitude), ("m", 0.2, velocity.overlap)] {
         let mean = &run.mean(name).unwrap()[0];
         let (got, error) = ((mean.value - before) / rate, mean.error / rate);

@@ -7,10 +7,10 @@ use didact_families::low_rank::network::{Mode, Network};
 use didact_families::low_rank::{Base, Loading, LowRank, NamedStart, StartLaw, StudentKind};
 use didact_math::linalg::Mat;
 use didact_math::random::statistics::two_sample;
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_model::constraint::{Constraint, Retraction};
 use didact_model::problem::StepScaling;
-use didact_model::{Clock, Engine, Problem, Record, Spectrum, Training, Unwatched, observable};
+use didact_model::{Clock, Engine, NoMonitor, Problem, Record, Spectrum, Training, observable};
 use didact_simulate::{Direct, Reduced};
 
 const REPLICAS: u32 = 6000;
@@ -37,6 +37,7 @@ fn problem(spec: &LowRank, off_own: bool, training: Training) -> Problem {
     let constraint = Constraint { sphere, scalar_sphere, off_own, ..training.constraint };
     Problem {
         rule: spec.rule().unwrap(),
+        about: spec.about(),
         spectrum: Spectrum::isotropic(),
         dimension: Some(12),
         training: Training { scaling: StepScaling::Plain, constraint, ..training },
@@ -48,8 +49,8 @@ fn problem(spec: &LowRank, off_own: bool, training: Training) -> Problem {
 fn values(engine: &dyn Engine, problem: &Problem, name: &str, seed: u64) -> Vec<f64> {
     let mut record = Record::new(vec![40.0], observable::parse(name, problem).unwrap());
     (record.replicas, record.seed) = (REPLICAS, seed);
-    let run = engine.run(problem, &record, &Unwatched).unwrap();
-    run.replicas.iter().map(|r| r.rows[0][0]).collect()
+    let run = engine.run(problem, &record, &NoMonitor).unwrap();
+    run.columns[0].curves.iter().map(|curve| curve[0]).collect()
 }
 
 /// Kolmogorov-Smirnov at p > 6.3e-5, which is |z| < 4.
@@ -120,7 +121,7 @@ fn the_reduced_chain_is_the_chain_of_the_overlap() {
         let lower = didact_math::linalg::cholesky_psd(&Mat::from_rows(&gram()).unwrap()).unwrap();
         let mut written_out: Vec<f64> = (0..REPLICAS)
             .map(|replica| {
-                let mut stream = Stream::at(Address { seed: 9, replica, step: 0, lane: 0 });
+                let mut stream = Stream::at(RngAddress { seed: 9, replica, step: 0, lane: 0 });
                 let mut m = 0.2;
                 for _ in 0..40 {
                     let z: Vec<f64> = (0..3).map(|_| stream.normal()).collect();
@@ -153,8 +154,8 @@ fn a_billion_dimensions_run_and_results_repeat() {
     let mut record = Record::new(vec![2000.0], observable::parse("m", &problem).unwrap());
     record.replicas = 2;
     let run = || {
-        let run = Reduced.run(&problem, &record, &Unwatched).unwrap();
-        run.replicas.iter().map(|r| r.rows[0][0]).collect::<Vec<_>>()
+        let run = Reduced.run(&problem, &record, &NoMonitor).unwrap();
+        run.columns[0].curves.iter().map(|curve| curve[0]).collect::<Vec<_>>()
     };
     let first = run();
     // 2000 steps of 1e-10 move nothing: m stays at 1/√d_⊥ within the drift of 1e-6.

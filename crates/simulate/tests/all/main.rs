@@ -2,8 +2,8 @@
 //!
 //! One program holds all tests of the crate that cross its modules: each program more would link everything once more.
 
-mod abreast;
 mod full_batch;
+mod group;
 mod law;
 mod lora_law;
 mod low_rank;

@@ -6,7 +6,7 @@ use didact_math::linalg::Mat;
 use didact_math::random::statistics::{Moments, two_sample};
 use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw};
 use didact_model::{
-    Clock, Constraint, Engine, Outcome, Overlaps, Problem, Record, Spectrum, Training, Trajectory, Unwatched,
+    Clock, Constraint, Engine, NoMonitor, Outcome, Overlaps, Problem, Record, Spectrum, Training, Trajectory,
     observable,
 };
 use didact_simulate::{Direct, Reduced};
@@ -14,11 +14,13 @@ use serde_json::json;
 use std::sync::Arc;
 
 fn problem(start: &State, dimension: u64, learning_rate: f64) -> Problem {
-    let rule = QuadraticNetworks::new(start.rho.rows(), start.rho.cols()).rule().unwrap();
+    let spec = QuadraticNetworks::new(start.rho.rows(), start.rho.cols());
+    let rule = spec.rule().unwrap();
     let (spectrum, t) = (Spectrum::isotropic(), Mat::identity(start.rho.cols()));
     let overlaps = Overlaps::spread(rule.shape(), &spectrum, (&start.q, &start.rho, &t), vec![]).unwrap();
     Problem {
         rule,
+        about: spec.about(),
         spectrum,
         dimension: Some(dimension),
         training: Training::online(learning_rate),
@@ -38,7 +40,7 @@ fn run(
     let observables = names.iter().flat_map(|n| observable::parse(n, problem).unwrap()).collect();
     let mut record = Record::new(vec![time], observables);
     (record.replicas, record.seed) = (replicas, seed);
-    engine.run(problem, &record, &Unwatched).unwrap()
+    engine.run(problem, &record, &NoMonitor).unwrap()
 }
 
 fn assert_same_law(problem: &Problem, time: f64, replicas: u32) {
@@ -47,7 +49,7 @@ fn assert_same_law(problem: &Problem, time: f64, replicas: u32) {
     let reduced = run(&Reduced, problem, &names, time, replicas, 2);
     for name in names {
         let last = |t: &Trajectory| -> Vec<f64> {
-            t.runs(name).unwrap().iter().filter_map(|r| r.first().copied()).collect()
+            t.curves(name).unwrap().iter().filter_map(|r| r.first().copied()).collect()
         };
         let (mut a, mut b) = (last(&direct), last(&reduced));
         let spread = |v: &[f64]| v.iter().copied().collect::<Moments>().variance().sqrt();
@@ -98,7 +100,7 @@ fn one_step_has_its_exact_mean_and_covariance() {
     for engine in [&Reduced as &dyn Engine, &Direct] {
         let after = run(engine, &here, &names, 1.0, 200_000, 3);
         let columns: Vec<Vec<f64>> =
-            names.iter().map(|c| after.runs(c).unwrap().iter().map(|r| r[0]).collect()).collect();
+            names.iter().map(|c| after.curves(c).unwrap().iter().map(|r| r[0]).collect()).collect();
         for i in 0..5 {
             let change: Moments = columns[i].iter().map(|v| v - before[i]).collect();
             assert!(
@@ -125,7 +127,8 @@ fn one_step_has_its_exact_mean_and_covariance() {
 
 #[test]
 fn noise_seeds_the_escape_that_the_equations_never_make() {
-    // X4: p = p* = 2, eta = 0.1, N = 2000: N |rho|² = 0.897, 4.05 at alpha = 2, 5 from rho(0) = 0.
+    // docs/derivations/quadratic-networks.md#noise-seeded: p = p* = 2, eta = 0.1, N = 2000: N |rho|² = 0.897, 4.05 at
+    // alpha = 2, 5 from rho(0) = 0.
     let all = Model::quantities();
     let ask = |name: &str, inputs: serde_json::Value, entry: &str| {
         let (_, q) = all.iter().find(|(f, q)| *f == "quadratic-networks" && q.name == name).unwrap();
@@ -161,13 +164,14 @@ fn a_random_start_is_the_haar_block_and_the_equations_are_the_limit() {
 
 #[test]
 fn blow_ups_are_outcomes_with_their_known_frequency() {
-    // Spec, section 12: (p, p*, N, eta, alpha) = (1, 2, 6, 0.05, 8) diverges in 6.3% of runs from random starts.
+    // docs/derivations/quadratic-networks.md#s12-runaway: (p, p*, N, eta, alpha) = (1, 2, 6, 0.05, 8) diverges in 6.3%
+    // of runs from random starts.
     let mut here = problem(&State::orthonormal(Mat::zeros(1, 2)), 6, 0.05);
     let frozen = FrozenRows::Gram(Mat::identity(2));
     here.start =
         Arc::new(RandomRows { trained: RowLaw::Orthogonal { radius: 1.0 }, frozen, scalars: vec![] });
     let runs = run(&Reduced, &here, &["loss"], 8.0, 4000, 6);
-    let lost = runs.replicas.iter().filter(|r| matches!(r.outcome, Outcome::Diverged { .. })).count();
+    let lost = runs.outcomes.iter().filter(|o| matches!(o, Outcome::Diverged { .. })).count();
     let fraction = lost as f64 / 4000.0;
     // Binomial error of 4000 runs is 0.004; the reference counts |Q| > 1e6 at other starts.
     assert!((fraction - 0.063).abs() < 0.02, "{fraction}");

@@ -27,7 +27,7 @@ pub struct Equations {
     /// Projector (f x f, acting on responses to the frozen fields) on the directions whose response vanishes by symmetry.
     ///
     /// Without it the sampling error of R_ℓ(t,*) is amplified exponentially above threshold, and the process learns a hard
-    /// direction from noise.
+    /// direction from noise (docs/derivations/gd-phase-transitions.md#s4-hard).
     pub hard: Option<Mat>,
 }
 
@@ -89,7 +89,9 @@ impl Equations {
 ///
 ///   Θ(t+1) = (1 − ηγ) Θ(t) − η Σ_{s≤t} R_ℓ(t,s) Θ(s) − η R_ℓ(t,*) Θ_* + η Q(t).
 ///
-/// It is linear, Θ(t) = A(t) Θ(0) + B(t) Θ_* + η Σ_s R_θ(t,s) Q(s), so nothing of it is sampled.
+/// It is linear, Θ(t) = A(t) Θ(0) + B(t) Θ_* + η Σ_s R_θ(t,s) Q(s), so nothing of it is sampled
+/// (docs/derivations/gd-phase-transitions.md#eq-9; weight decay γ:
+/// docs/derivations/gd-phase-transitions.md#s4-extensions).
 #[derive(Debug, Clone, Default)]
 pub struct Kernels {
     /// C_θ(t,s) for s ≤ t.
@@ -153,7 +155,8 @@ impl Kernels {
     ///   C_θ(t,*) = A(t) R_0 + B(t) T,
     ///   C_θ(t,s) = ⟨(A Θ_0 + B Θ_*)(t) (A Θ_0 + B Θ_*)(s)ᵀ⟩ + (η²/δ) Σ_{r<t, r'<s} R_θ(t,r) C_ℓ(r,r') R_θ(s,r')ᵀ,
     ///
-    /// before constraints.
+    /// before constraints (docs/derivations/gd-phase-transitions.md#eq-10,
+    /// docs/derivations/gd-phase-transitions.md#eq-11).
     pub(super) fn move_weights(&mut self, equations: &Equations) {
         let t = self.len();
         let mut next = if t == 0 {

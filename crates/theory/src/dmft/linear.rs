@@ -1,4 +1,5 @@
-//! The one case in closed form: a linear student under the square loss, whose Hessian is a Wishart matrix.
+//! The one case in closed form: a linear student under the square loss, whose Hessian is a Wishart matrix
+//! (docs/derivations/gd-phase-transitions.md#s4-3).
 
 use std::f64::consts::PI;
 

@@ -1,4 +1,5 @@
-//! Dynamical mean-field theory of full-batch gradient descent in discrete time: exact as n, d → ∞ at fixed n/d and steps.
+//! Dynamical mean-field theory of full-batch gradient descent in discrete time: exact as n, d → ∞ at fixed n/d and
+//! steps (docs/derivations/gd-phase-transitions.md#s4).
 
 mod backward;
 mod engine;
@@ -14,7 +15,7 @@ mod points;
 mod process;
 mod step;
 
-pub use engine::{Dmft, equations};
+pub use engine::{Dmft, DmftOptions, equations};
 pub use estimate::{Diverged, estimate};
 pub use kernels::{Equations, Kernels};
 pub use linear::{LinearDescent, LinearState};

@@ -1,4 +1,5 @@
-//! Hessians along full-batch gradient descent: their law at every step from dynamical mean-field theory, and thresholds in δ.
+//! Hessians along full-batch gradient descent: their law at every step from dynamical mean-field theory, and thresholds
+//! in δ (docs/derivations/gd-phase-transitions.md#s5).
 
 use super::easy_hard::{Split, split};
 use super::ensemble::{Ensemble, HessianSpectrum};
@@ -7,7 +8,7 @@ use super::start::{at_start, positive, weight_infimum};
 use super::threshold::threshold_from;
 use crate::dmft::{Equations, Points, Process, Sampling};
 use didact_math::linalg::Mat;
-use didact_model::trajectory::Mean;
+use didact_math::random::statistics::SampleMean;
 use didact_model::{LocalRule, Overlaps, Spectrum};
 use std::sync::Arc;
 
@@ -28,7 +29,8 @@ pub struct Descent {
     split: Split,
 }
 
-/// The deviation with which thresholds draw the teacher fields: the error at t = 10 falls by three, any value from 1.3 to 2 does as well.
+/// The deviation with which thresholds draw the teacher fields: the error at t = 10 falls by three, any value from 1.3
+/// to 2 does as well (docs/derivations/gd-phase-transitions.md#s11).
 pub const THRESHOLD_SPREAD: f64 = 1.6;
 
 /// A sampled number and its errors.
@@ -180,7 +182,7 @@ impl Descent {
             guess = self.root(row, t, scramble, 0.93 * guess, 1.15)?;
             found.push(guess);
         }
-        let Mean { value, error, .. } = Mean::of(found.iter().copied());
+        let SampleMean { value, error, .. } = SampleMean::of(found.iter().copied());
         Ok(Sampled { value, error, convergence: (value - place).abs() })
     }
 

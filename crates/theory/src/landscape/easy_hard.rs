@@ -1,21 +1,23 @@
 //! Which directions of a link show at first order, and which are hidden.
 //!
-//! z ~ N(0, I_k), y = h(z, ε). A subspace with projector P is *hard* if E[P z | y, (1−P) z] = 0 almost surely; the hard space U_H is the largest
-//! such space, the easy space its complement. It is found from below: starting with S = {0}, every round adds
+//! z ~ N(0, I_k), y = h(z, ε). A subspace with projector P is *hard* if E[P z | y, (1−P) z] = 0 almost surely; the hard
+//! space U_H is the largest such space, the easy space its complement. It is found from below: starting with S = {0},
+//! every round adds
 //!
 //! ```text
 //! span { E[ T(y, P_S z) (1 − P_S) z ] : T test functions }
 //! ```
 //!
-//! to S until nothing is added. If U is hard then S never leaves U's complement (tower rule), and at the end the complement of S is hard.
-//! Full-batch gradient descent finds the easy space in a few steps and has overlap 0 with the hard space after any fixed number of them:
-//! A. Montanari and Z. Wang (2026).
+//! to S until nothing is added. If U is hard then S never leaves U's complement (tower rule), and at the end the
+//! complement of S is hard. Full-batch gradient descent finds the easy space in a few steps and has overlap 0 with the
+//! hard space after any fixed number of them: A. Montanari and Z. Wang (2026),
+//! docs/derivations/gd-phase-transitions.md#s3.
 
 use super::error::LandscapeError;
 use didact_math::gauss::hermite;
 use didact_math::gauss::normal::density;
 use didact_math::linalg::{Mat, dot, svd};
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 
 /// The easy and the hard part of the latent space.
 #[derive(Clone, Debug)]
@@ -189,7 +191,7 @@ fn product(
 }
 
 fn sample(k: usize, variables: usize, link: &dyn Fn(&[f64], f64) -> f64) -> Result<Nodes, LandscapeError> {
-    let mut stream = Stream::at(Address { seed: 1, replica: 0, step: 0, lane: 0 });
+    let mut stream = Stream::at(RngAddress { seed: 1, replica: 0, step: 0, lane: 0 });
     let mut nodes = Nodes::with_room(SAMPLES, k);
     let mut x = vec![0.0; variables];
     for _ in 0..SAMPLES {

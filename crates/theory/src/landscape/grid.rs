@@ -1,7 +1,8 @@
 //! The trapezoidal product rule on a ball: E[f(x)], x ~ N(0, 1) in up to four dimensions.
 //!
-//! It converges exponentially for functions that are analytic in a strip, which losses of residuals are, where Gauss-Hermite nodes
-//! would be spread too thin around the singularities near the real axis.
+//! It converges exponentially for functions that are analytic in a strip, which losses of residuals are, where
+//! Gauss-Hermite nodes would be spread too thin around the singularities near the real axis
+//! (docs/derivations/gd-phase-transitions.md#s4-4).
 
 use didact_math::gauss::normal::density;
 

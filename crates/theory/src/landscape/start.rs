@@ -142,8 +142,9 @@ fn at_spacing(
 
 /// inf supp G of the one trained row of a rule whose fields can take any value: what nodes and samples overestimate.
 ///
-/// The trained field is scanned on |V| ≤ 40 and refined, the teacher fields, and the noise if there is any, along rays out to 10⁸. `Unbounded` when the
-/// weights keep falling on the way out.
+/// The trained field is scanned on |V| ≤ 40 and refined, the teacher fields, and the noise if there is any, along rays
+/// out to 10⁸. `Unbounded` when the weights keep falling on the way out. Why the infimum of the law matters:
+/// docs/derivations/gd-phase-transitions.md#s5-infimum and docs/derivations/gd-phase-transitions.md#s5-5.
 pub fn weight_infimum(rule: &dyn LocalRule, noisy: bool) -> Result<f64, LandscapeError> {
     let shape = rule.shape();
     let mut fields = vec![0.0; shape.rows()];

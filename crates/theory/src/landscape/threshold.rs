@@ -1,4 +1,5 @@
-//! Thresholds in δ = n/d: where an informative direction of descent appears, and what that becomes at long times.
+//! Thresholds in δ = n/d: where an informative direction of descent appears, and what that becomes at long times
+//! (docs/derivations/gd-phase-transitions.md#s5-3).
 
 use super::error::LandscapeError;
 use didact_math::roots::brent_between;

@@ -4,9 +4,9 @@
 use didact_families::Family;
 use didact_families::committee::Committee;
 use didact_math::linalg::Mat;
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_model::start::Given;
-use didact_model::{Clock, Engine, Overlaps, Problem, Record, Spectrum, Training, Unwatched, observable};
+use didact_model::{Clock, Engine, NoMonitor, Overlaps, Problem, Record, Spectrum, Training, observable};
 use didact_theory::OrderParameterOde;
 use std::sync::Arc;
 
@@ -14,12 +14,20 @@ use std::sync::Arc;
 pub fn problem(spec: &Committee, spectrum: Spectrum, training: Training, blocks: Vec<Mat>) -> Problem {
     let rule = spec.rule().unwrap();
     let start = Overlaps::new(rule.shape(), blocks, spec.starting_scalars(), spectrum.len()).unwrap();
-    Problem { rule, spectrum, dimension: None, training, start: Arc::new(Given(start)), clock: Clock::Alpha }
+    Problem {
+        rule,
+        about: spec.about(),
+        spectrum,
+        dimension: None,
+        training,
+        start: Arc::new(Given(start)),
+        clock: Clock::Alpha,
+    }
 }
 
 /// A random Gram of rows that have length `scale` on average.
 pub fn random_gram(rows: usize, scale: f64, seed: u64) -> Mat {
-    let mut stream = Stream::at(Address { seed, replica: 0, step: 0, lane: 0 });
+    let mut stream = Stream::at(RngAddress { seed, replica: 0, step: 0, lane: 0 });
     let width = 2 * rows;
     Mat::from_fn(rows, width, |_, _| scale * stream.normal() / (width as f64).sqrt()).gram()
 }
@@ -27,7 +35,7 @@ pub fn random_gram(rows: usize, scale: f64, seed: u64) -> Mat {
 /// The state at one time.
 pub fn state_at(engine: &OrderParameterOde, problem: &Problem, time: f64) -> Overlaps {
     let record = Record::new(vec![time], Vec::new());
-    engine.run(problem, &record, &Unwatched).unwrap().replicas[0].last.clone()
+    engine.run_with_end_states(problem, &record, &NoMonitor).unwrap().1.remove(0).overlaps
 }
 
 /// Columns over time of the only replica.
@@ -38,8 +46,8 @@ pub fn columns(
     names: &[&str],
 ) -> Vec<Vec<f64>> {
     let observables = names.iter().flat_map(|n| observable::parse(n, problem).unwrap()).collect();
-    let run = engine.run(problem, &Record::new(times.to_vec(), observables), &Unwatched).unwrap();
-    run.columns.iter().map(|c| run.runs(c).unwrap().swap_remove(0)).collect()
+    let run = engine.run(problem, &Record::new(times.to_vec(), observables), &NoMonitor).unwrap();
+    run.columns.into_iter().map(|mut column| column.curves.swap_remove(0)).collect()
 }
 
 /// The loss over time.

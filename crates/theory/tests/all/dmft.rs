@@ -3,12 +3,12 @@
 use didact_families::Family;
 use didact_families::multi_index::MultiIndex;
 use didact_math::linalg::{Mat, is_psd};
-use didact_model::output_loss::OutputLoss;
+use didact_model::loss::Loss;
 use didact_model::{LocalRule, Overlaps};
 use didact_theory::dmft::{Equations, LinearDescent, Points, Process, Sampling};
 use std::sync::Arc;
 
-const HUBER: OutputLoss = OutputLoss::PseudoHuber { kappa: 1.0 };
+const HUBER: Loss = Loss::PseudoHuber { kappa: 1.0 };
 
 /// Rows of length `length`, orthogonal to each other and to orthonormal frozen rows.
 fn start(rule: &Arc<dyn LocalRule>, length: f64) -> Overlaps {
@@ -37,7 +37,7 @@ fn points(equations: &Equations, samples: usize, steps: usize, scramble: u32) ->
     Points::sobol(&sampling, scramble, shape.frozen, shape.trained, steps + 1)
 }
 
-/// The multi-neuron example of the specification: m = 3, k = 2, easy (1,1), hard (1,-1).
+/// The example with three units of docs/derivations/gd-phase-transitions.md#s4-5: k = 2, easy (1,1), hard (1,-1).
 fn three_units() -> MultiIndex {
     MultiIndex {
         students: 3,
@@ -103,7 +103,7 @@ fn losses_fall_for_many_steps() {
 #[test]
 fn a_linear_student_follows_marchenko_and_pastur_at_any_number_of_samples() {
     for (ratio, step, noise) in [(0.5, 0.2, 1.0), (2.0, 0.3, 0.5), (4.0, 0.5, 0.0)] {
-        let base = equations(&MultiIndex::single("linear", "z", OutputLoss::Square), step, ratio);
+        let base = equations(&MultiIndex::single("linear", "z", Loss::HALF_SQUARE), step, ratio);
         let equations = Equations { label_noise: noise, ..base };
         let mut points = points(&equations, 256, 8, 0);
         let mut process = Process::new(&equations, &mut points);
@@ -160,7 +160,7 @@ fn kernels_are_covariances_and_responses_start_at_one() {
 
 #[test]
 fn the_mean_response_at_the_start_obeys_steins_lemma() {
-    // E[φ(0) W(0)] = R_ℓ(0,0) C_θ(0,0).
+    // E[φ(0) W(0)] = R_ℓ(0,0) C_θ(0,0) (docs/derivations/gd-phase-transitions.md#s4-stein).
     let equations = equations(&MultiIndex::single("gelu", "z^2", HUBER), 0.4, 4.0).hard_only();
     let mut points = points(&equations, 65_536, 0, 0);
     let process = run(&equations, &mut points, 0);
@@ -181,7 +181,8 @@ fn hard_directions_are_not_learned_and_easy_ones_are() {
     let mut points = points(&equations, 8192, 6, 0);
     let kernels = run(&equations, &mut points, 6).kernels;
     let star = &kernels.weights_frozen[6];
-    // C_θ(6,*) of the specification, rows (0.783, 0.784), (−0.370, −0.370), (0.494, 0.494), to its third digit.
+    // C_θ(6,*) of docs/derivations/gd-phase-transitions.md#s4-5, rows (0.783, 0.784), (−0.370, −0.370), (0.494, 0.494),
+    // to its third digit.
     for (row, expected) in [0.7835, -0.370, 0.494].into_iter().enumerate() {
         assert!((star[(row, 0)] - star[(row, 1)]).abs() < 1e-14, "the hard direction is (1,−1)");
         assert!((star[(row, 0)] - expected).abs() < 4e-3, "{} {expected}", star[(row, 0)]);

@@ -1,4 +1,4 @@
-//! Symmetries of the order-parameter equations (power-law-spectra, section 13, items 2 to 5).
+//! Symmetries of the order-parameter equations: items 2 to 5 of docs/derivations/power-law-spectra.md#s13.
 
 use crate::common::{assert_close, distance, losses, problem, random_gram, state_at};
 use didact_families::committee::{Committee, Output};
@@ -117,7 +117,8 @@ fn a_perfect_student_stays() {
     }
 }
 
-/// dε/dt = −Σ_b λ_b² Tr(A g_b Aᵀ) − (s_a/s) |E ∂loss/∂a|², against a difference of ε along the flow.
+/// dε/dt = −Σ_b λ_b² Tr(A g_b Aᵀ) − (s_a/s) |E ∂loss/∂a|², against a difference of ε along the flow
+/// (docs/derivations/power-law-spectra.md#eq-7).
 #[test]
 fn the_loss_falls_at_the_rate_of_its_squared_gradient() {
     for (activation, train_output) in [

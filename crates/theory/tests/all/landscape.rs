@@ -6,19 +6,19 @@ use didact_families::Family;
 use didact_families::multi_index::MultiIndex;
 use didact_math::gauss::GaussianRule;
 use didact_math::linalg::dot;
-use didact_math::spectra::End;
-use didact_model::output_loss::OutputLoss;
+use didact_math::spectra::SpectrumEnd;
+use didact_model::loss::Loss;
 use didact_model::{Kick, LocalRule, Sample};
 use didact_theory::dmft::{Points, Process, Sampling};
 use didact_theory::landscape::{
-    Descent, LandscapeError, Preprocessing, Run, at_start, one_step, sampled_spectral_method,
+    Descent, EmpiricalDescent, LandscapeError, Preprocessing, at_start, one_step, sampled_spectral_method,
     spectral_method, weight_infimum,
 };
 use std::sync::Arc;
 
-const HUBER: OutputLoss = OutputLoss::PseudoHuber { kappa: 1.0 };
+const HUBER: Loss = Loss::PseudoHuber { kappa: 1.0 };
 
-fn single(activation: &str, link: &str, loss: OutputLoss) -> Arc<dyn LocalRule> {
+fn single(activation: &str, link: &str, loss: Loss) -> Arc<dyn LocalRule> {
     MultiIndex::single(activation, link, loss).rule().unwrap()
 }
 
@@ -42,18 +42,18 @@ fn thresholds_before_the_first_step_are_those_of_the_reference() {
 
 #[test]
 fn the_weights_are_bounded_by_the_slope_of_the_loss_and_the_curvature_of_the_unit() {
-    // −a L max σ″: GeLU has max σ″ = 2 φ(0), z² has 2.
+    // −a L max σ″: GeLU has max σ″ = 2 φ(0), z² has 2 (docs/derivations/gd-phase-transitions.md#s5-infimum).
     let cases = [
         ("gelu", HUBER, -0.7978845608028654),
         ("quadratic", HUBER, -2.0),
-        ("gelu", OutputLoss::LogCosh, -0.7978845608028654),
+        ("gelu", Loss::LogCosh, -0.7978845608028654),
     ];
     for (activation, loss, infimum) in cases {
         let got = weight_infimum(single(activation, "z^2", loss).as_ref(), false).unwrap();
         assert!((got - infimum).abs() < 1e-9, "{activation}: {got}");
     }
     // Bounded labels bound the weights of the square loss too.
-    assert!(weight_infimum(single("gelu", "tanh(z^2)", OutputLoss::Square).as_ref(), false).is_ok());
+    assert!(weight_infimum(single("gelu", "tanh(z^2)", Loss::HALF_SQUARE).as_ref(), false).is_ok());
 }
 
 #[test]
@@ -174,7 +174,8 @@ fn permuting_neurons_permutes_their_spectra() {
     };
     let (straight, turned) = (network([0, 1, 2]), network([2, 0, 1]));
     for (place, row) in [2, 0, 1].into_iter().enumerate() {
-        // Other columns of the same points: equal up to sampling, 2e-3 on psi (section 5 of the reference: psi = −0.016 for a = −1).
+        // Other columns of the same points: equal up to sampling, 2e-3 on psi (psi = −0.016 for a = −1,
+        // docs/derivations/gd-phase-transitions.md#e1).
         assert!((straight[row].psi - turned[place].psi).abs() < 1e-2);
     }
     // Only the block with a < 0 has a direction of descent, and only with its sign.
@@ -199,7 +200,7 @@ fn the_bulk_has_the_eigenvalue_quantiles_of_matrices() {
     assert!((mass - 1.0).abs() < 1e-3, "{mass}");
     let mut quantiles = Vec::new();
     for seed in 0..4 {
-        let run = Run::new(rule.as_ref(), 300, 8.0, 1.0, 0.0, seed).unwrap();
+        let run = EmpiricalDescent::new(rule.as_ref(), 300, 8.0, 1.0, 0.0, seed).unwrap();
         quantiles.push(run.hessian(0).eigen().values);
     }
     for share in [0.05, 0.25, 0.5, 0.75, 0.95] {
@@ -218,9 +219,9 @@ fn outliers_of_data_lie_where_the_effective_process_puts_them() {
     let theory = &descent.along(8.0, &[4], 0).unwrap()[0][0];
     let (d, mut positions, mut overlaps) = (400, Vec::new(), Vec::new());
     for seed in 0..6 {
-        let mut run = Run::new(rule.as_ref(), d, 8.0, 1.0, 0.0, seed).unwrap();
+        let mut run = EmpiricalDescent::new(rule.as_ref(), d, 8.0, 1.0, 0.0, seed).unwrap();
         run.descend(0.5, 4);
-        let lowest = run.hessian(0).extreme(End::Lowest, 1, seed).remove(0);
+        let lowest = run.hessian(0).extreme(SpectrumEnd::Lowest, 1, seed).remove(0);
         positions.push(lowest.value);
         overlaps.push(run.overlap(&lowest.vector, &[vec![1.0]]));
     }
@@ -239,7 +240,7 @@ fn outliers_of_data_lie_where_the_effective_process_puts_them() {
 #[test]
 fn the_hessian_of_a_run_is_the_derivative_of_its_gradient() {
     let rule = single("gelu", "z^2", HUBER);
-    let mut run = Run::new(rule.as_ref(), 12, 3.0, 1.0, 0.0, 5).unwrap();
+    let mut run = EmpiricalDescent::new(rule.as_ref(), 12, 3.0, 1.0, 0.0, 5).unwrap();
     let direction: Vec<f64> = (0..12).map(|i| f64::from(i).cos()).collect();
     let here = run.rows.clone();
     let mut gradient = |shift: f64| {
@@ -257,7 +258,8 @@ fn the_hessian_of_a_run_is_the_derivative_of_its_gradient() {
         assert!(((a - b) / 2e-5 - h).abs() < 1e-8, "{} {h}", (a - b) / 2e-5);
     }
     // Lanczos and the dense solver see the same matrix.
-    let (dense, lowest) = (run.hessian(0).eigen(), run.hessian(0).extreme(End::Lowest, 1, 1).remove(0));
+    let (dense, lowest) =
+        (run.hessian(0).eigen(), run.hessian(0).extreme(SpectrumEnd::Lowest, 1, 1).remove(0));
     assert!((dense.values[0] - lowest.value).abs() < 1e-10);
     let along: f64 = (0..12).map(|i| dense.vectors[(i, 0)] * lowest.vector[i]).sum();
     assert!((along.abs() - 1.0).abs() < 1e-9);
@@ -304,7 +306,7 @@ fn spectral_methods_on_data_reach_the_predicted_overlap() {
 
 #[test]
 fn questions_without_an_answer_are_refused() {
-    let square = descent(&single("gelu", "z^2", OutputLoss::Square), 1.0);
+    let square = descent(&single("gelu", "z^2", Loss::HALF_SQUARE), 1.0);
     assert!(matches!(square.threshold(0, 2), Err(LandscapeError::Unbounded { .. })));
     let easy = descent(&single("gelu", "z^3-3z", HUBER), 1.0);
     assert_eq!(easy.threshold(0, 2), Err(LandscapeError::NothingHard));
@@ -314,9 +316,9 @@ fn questions_without_an_answer_are_refused() {
     assert!(matches!(wild.along(4.0, &[30], 0), Err(LandscapeError::Diverges { .. })));
     assert!(Descent::new(single("gelu", "z^2", HUBER), -1.0, 1.0, 0.0).is_err());
     // The logistic loss is bounded for bounded labels alone.
-    let logistic = descent(&single("gelu", "z^2", OutputLoss::Logistic), 1.0);
+    let logistic = descent(&single("gelu", "z^2", Loss::Logistic), 1.0);
     assert!(matches!(logistic.threshold(0, 2), Err(LandscapeError::Unbounded { .. })));
-    let bounded = descent(&single("gelu", "min(z^2, 1)", OutputLoss::Logistic), 1.0);
+    let bounded = descent(&single("gelu", "min(z^2, 1)", Loss::Logistic), 1.0);
     assert!(bounded.initial_threshold().unwrap() > 0.0);
 }
 

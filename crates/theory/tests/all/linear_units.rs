@@ -1,9 +1,10 @@
-//! Linear units, where everything is known exactly (power-law-spectra, sections 4.3 and 4.4).
+//! Linear units, where everything is known exactly (docs/derivations/power-law-spectra.md#s4-3,
+//! docs/derivations/power-law-spectra.md#s4-4).
 
 use crate::common::{losses, problem, random_gram};
 use didact_families::committee::Committee;
 use didact_math::linalg::{Mat, dot, symmetric_eigen};
-use didact_model::{Engine, Outcome, Problem, Record, Spectrum, Training, Unwatched};
+use didact_model::{Engine, NoMonitor, Outcome, Problem, Record, Spectrum, Training};
 use didact_theory::OrderParameterOde;
 
 fn linear(spectrum: &Spectrum, training: Training) -> Problem {
@@ -64,9 +65,9 @@ fn above_the_critical_rate_learning_diverges() {
             let run = OrderParameterOde::default().run(
                 &problem,
                 &Record::new(vec![1.0, 2000.0], vec![]),
-                &Unwatched,
+                &NoMonitor,
             );
-            run.unwrap().replicas[0].outcome.clone()
+            run.unwrap().outcomes[0].clone()
         };
         // η_c = 2/ν₁ = 2 for every spectrum of unit trace.
         assert!(matches!(outcome(2.5), Outcome::Diverged { at } if at > 1.0 && at < 2000.0));

@@ -1,9 +1,10 @@
-//! The order-parameter equations of LoRA: what section 17 of the spec asks of the flow.
+//! The order-parameter equations of LoRA against gradient flow (docs/derivations/lora.md#s4, with two layers
+//! docs/derivations/lora.md#s11).
 
 use didact_families::Family;
 use didact_families::lora::flow::Flow;
 use didact_families::lora::hermite::time_scale;
-use didact_families::lora::landscape::State;
+use didact_families::lora::landscape::AdapterState;
 use didact_families::lora::two_layer::{PerUnit, final_loss};
 use didact_families::lora::{LoraSingleIndex, LoraTwoLayer};
 use didact_math::linalg::Mat;
@@ -11,18 +12,19 @@ use didact_math::ode::{Method, Options};
 use didact_model::constraint::Constraint;
 use didact_model::start::Given;
 use didact_model::{
-    Clock, Engine, LocalRule, Needed, Overlaps, Problem, Record, Spectrum, Training, Trajectory, Unwatched,
-    observable,
+    Clock, Engine, Needed, NoMonitor, Overlaps, Problem, Record, Spectrum, Training, Trajectory, observable,
 };
 use didact_theory::OrderParameterOde;
 use std::sync::Arc;
 
-fn problem(rule: Arc<dyn LocalRule>, q: &Mat, r: &Mat, scalars: Vec<f64>) -> Problem {
+fn problem(spec: &impl Family, q: &Mat, r: &Mat, scalars: Vec<f64>) -> Problem {
+    let rule = spec.rule().unwrap();
     let spectrum = Spectrum::isotropic();
     let frozen = Mat::identity(rule.shape().frozen);
     let start = Overlaps::spread(rule.shape(), &spectrum, (q, r, &frozen), scalars).unwrap();
     Problem {
         rule,
+        about: spec.about(),
         spectrum,
         dimension: None,
         training: Training { constraint: Constraint::sphere(), ..Training::online(1.0) },
@@ -35,7 +37,7 @@ fn run(problem: &Problem, method: Method, times: &[f64], names: &[&str]) -> Traj
     let options = Options { method, relative: 1e-9, absolute: 1e-12, ..Options::default() };
     let observables = names.iter().flat_map(|n| observable::parse(n, problem).unwrap()).collect();
     let engine = OrderParameterOde { options, needed: Needed::Drift };
-    engine.run(problem, &Record::new(times.to_vec(), observables), &Unwatched).unwrap()
+    engine.run(problem, &Record::new(times.to_vec(), observables), &NoMonitor).unwrap()
 }
 
 #[test]
@@ -44,12 +46,13 @@ fn the_general_equations_are_the_flow_of_the_adapter() {
         let spec = LoraSingleIndex { labels: labels.into(), ..LoraSingleIndex::matched(mu, name) };
         let landscape = spec.landscape().unwrap();
         let one = Mat::identity(1);
-        let problem = problem(spec.rule().unwrap(), &one, &Mat::from_fn(1, 1, |_, _| 0.1), vec![0.05]);
+        let problem = problem(&spec, &one, &Mat::from_fn(1, 1, |_, _| 0.1), vec![0.05]);
         let times = if name == "He3" { [0.5, 2.0, 4.0] } else { [5.0, 20.0, 60.0] };
-        let own =
-            Flow { landscape: &landscape, delta: 1.0 }.states(State::aligned(0.05, 0.1), &times).unwrap();
+        let own = Flow { landscape: &landscape, delta: 1.0 }
+            .states(AdapterState::aligned(0.05, 0.1), &times)
+            .unwrap();
         let engine = run(&problem, Method::Stiff, &times, &["u", "m", "m_eff"]);
-        for (row, state) in engine.replicas[0].rows.iter().zip(own) {
+        for (row, state) in engine.rows(0).iter().zip(own) {
             let expected = [state.amplitude, state.overlap, landscape.law(state).overlap];
             for (got, expected) in row.iter().zip(expected) {
                 assert!((got - expected).abs() < 1e-7, "{name} {labels}: {row:?} {state:?}");
@@ -61,11 +64,10 @@ fn the_general_equations_are_the_flow_of_the_adapter() {
 #[test]
 fn stiff_equations_of_a_tenth_hermite_unit_do_not_stall() {
     let spec = LoraSingleIndex::matched(0.6, "He10");
-    let problem =
-        problem(spec.rule().unwrap(), &Mat::identity(1), &Mat::from_fn(1, 1, |_, _| 0.0316), vec![0.0316]);
+    let problem = problem(&spec, &Mat::identity(1), &Mat::from_fn(1, 1, |_, _| 0.0316), vec![0.0316]);
     let end = 1e7 / time_scale(10);
     let run = run(&problem, Method::Stiff, &[end], &["m_eff"]);
-    assert!((run.replicas[0].rows[0][0].abs() - 1.0).abs() < 1e-4, "{:?}", run.replicas[0].rows);
+    assert!((run.columns[0].curves[0][0].abs() - 1.0).abs() < 1e-4, "{:?}", run.columns);
 }
 
 fn two_layer(mu: Vec<f64>, v: Vec<f64>, rank: usize, q: &Mat, m: &Mat, u: &Mat) -> Problem {
@@ -74,7 +76,7 @@ fn two_layer(mu: Vec<f64>, v: Vec<f64>, rank: usize, q: &Mat, m: &Mat, u: &Mat) 
         output_weights: PerUnit::Each(v),
         ..LoraTwoLayer::uniform(mu.len(), rank, 0.5, "h2")
     };
-    problem(spec.rule().unwrap(), q, &m.transpose(), u.as_slice().to_vec())
+    problem(&spec, q, &m.transpose(), u.as_slice().to_vec())
 }
 
 #[test]
@@ -111,7 +113,7 @@ fn flows_approach_the_final_loss_of_their_rank() {
         let u = Mat::from_fn(k, rank, |i, r| 0.01 * ((2 * i + 3 * r) % 5) as f64);
         let problem = two_layer(vec![mu; k], vec![1.0; k], rank, &Mat::identity(rank), &m, &u);
         let run = run(&problem, Method::Dop853, &[0.0, 200.0], &["loss"]);
-        let (first, last) = (run.replicas[0].rows[0][0], run.replicas[0].rows[1][0]);
+        let (first, last) = (run.columns[0].curves[0][0], run.columns[0].curves[0][1]);
         assert!((last - final_loss(k, rank, mu)).abs() < 1e-4, "R = {rank}: {first} to {last}");
     }
 }

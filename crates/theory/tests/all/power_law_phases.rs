@@ -1,10 +1,11 @@
-//! Closed forms of the phases of learning against the order-parameter equations (power-law-spectra, section 13).
+//! Closed forms of the phases of learning against the order-parameter equations
+//! (docs/derivations/power-law-spectra.md#s13).
 
 use crate::common::{columns, losses, problem, state_at};
-use didact_families::committee::spectra::regression::{Regression, Size};
-use didact_families::committee::spectra::specialised::{error_rates, overlap_rates};
-use didact_families::committee::spectra::symmetric::{SymmetricFlow, SymmetricState};
-use didact_families::committee::spectra::teacher::{Plateau, equal_overlaps, growth_coefficient};
+use didact_families::committee::predictions::regression::{CurveSize, Regression};
+use didact_families::committee::predictions::specialised::{error_rates, overlap_rates};
+use didact_families::committee::predictions::symmetric::{SymmetricFlow, SymmetricState};
+use didact_families::committee::predictions::teacher::{Plateau, equal_overlaps, growth_coefficient};
 use didact_families::committee::{Committee, Output};
 use didact_math::linalg::{Mat, eigenvalues_general};
 use didact_math::ode::{Options, Saving};
@@ -53,7 +54,7 @@ fn linear_units_of_unequal_numbers_learn_as_one_from_one() {
             .collect();
         let run = problem(&spec, spectrum.clone(), Training::online(0.4), blocks);
         let ratio = m as f64 / k as f64;
-        let curve = Regression::new(&spectrum, 0.4 * ratio, 0.2 * ratio).curve(Size::Limit);
+        let curve = Regression::new(&spectrum, 0.4 * ratio, 0.2 * ratio).curve(CurveSize::Limit);
         let times = [1.0, 5.0];
         for (got, alpha) in losses(&precise(Needed::DriftAndNoise), &run, &times).iter().zip(times) {
             assert!((got / curve.error(alpha) - 1.0).abs() < 1e-8, "{k} {m} {alpha}");
@@ -63,7 +64,8 @@ fn linear_units_of_unequal_numbers_learn_as_one_from_one() {
 
 #[test]
 fn moments_close_by_the_theorem_of_cayley_and_hamilton() {
-    // m^(L) = −Σ_k c_k m^(k) with Π (z − λ_a) = Σ c_k z^k: the closure of the paper, on the derivative of the overlaps.
+    // m^(L) = −Σ_k c_k m^(k) with Π (z − λ_a) = Σ c_k z^k: the closure of the paper
+    // (docs/derivations/power-law-spectra.md#eq-3), on the derivative of the overlaps.
     let spectrum = Spectrum::power_law(4, 0.6).unwrap();
     let blocks = (0..4).map(|a| crate::common::random_gram(4, 0.5, 20 + a)).collect();
     let run = problem(&erf(2), spectrum.clone(), Training::online(0.7), blocks);
@@ -170,7 +172,7 @@ fn rates_near_the_specialised_state_are_the_eigenvalues_of_the_jacobian() {
         for (g, w) in got.iter().zip(&want) {
             assert!((g - w).abs() < 1e-6 * want[0].abs(), "{units}: {got:?} {want:?}");
         }
-        // With the η² term the error sector is that of section 7.3.
+        // With the η² term the error sector is that of docs/derivations/power-law-spectra.md#eq-53.
         let noisy = specialised_jacobian(units, &spectrum, 1.0, Needed::DriftAndNoise);
         let got = ascending(eigenvalues_general(&noisy).iter().map(|z| z.0).collect());
         let want = error_rates(units, &spectrum, 1.0);

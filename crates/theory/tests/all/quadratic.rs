@@ -1,4 +1,5 @@
-//! Quadratic networks: the equations of motion against their exact solutions and limits (spec quadratic-networks, 13).
+//! Quadratic networks: the equations of motion against their exact solutions and limits
+//! (docs/derivations/quadratic-networks.md#s13).
 
 use crate::common::{assert_close, columns, distance, losses, state_at};
 use didact_families::quadratic::{
@@ -7,7 +8,7 @@ use didact_families::quadratic::{
 use didact_families::{Family, Model};
 use didact_math::linalg::{Mat, symmetric_eigen};
 use didact_math::ode::{Method, Options, Saving};
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_model::start::Given;
 use didact_model::{Clock, Constraint, Needed, Overlaps, Problem, Spectrum, Training};
 use didact_theory::OrderParameterOde;
@@ -27,7 +28,15 @@ fn problem(start: &State, learning_rate: Option<f64>) -> Problem {
     let overlaps = Overlaps::spread(rule.shape(), &spectrum, (&start.q, &start.rho, &t), vec![]).unwrap();
     let clock = if learning_rate.is_some() { Clock::Alpha } else { Clock::Flow };
     let training = Training::online(learning_rate.unwrap_or(1.0));
-    Problem { rule, spectrum, dimension: None, training, start: Arc::new(Given(overlaps)), clock }
+    Problem {
+        rule,
+        about: spec.about(),
+        spectrum,
+        dimension: None,
+        training,
+        start: Arc::new(Given(overlaps)),
+        clock,
+    }
 }
 
 /// The engine that goes with a learning rate, or with none.
@@ -43,7 +52,7 @@ fn later(start: &State, learning_rate: Option<f64>, time: f64) -> State {
 }
 
 fn gaussian(p: usize, teachers: usize, deviation: f64, seed: u64) -> Mat {
-    let mut stream = Stream::at(Address { seed, replica: 0, step: 0, lane: 0 });
+    let mut stream = Stream::at(RngAddress { seed, replica: 0, step: 0, lane: 0 });
     Mat::from_fn(p, teachers, |_, _| deviation * stream.normal())
 }
 
@@ -102,7 +111,7 @@ fn the_polar_factor_is_conserved_from_orthonormal_students_only() {
         assert!(distance(&polar_factor(&end.rho).factor, &polar) < 1e-9, "{rate:?}");
         assert!(end.risk() < 1e-2, "{rate:?}: the run must have escaped");
     }
-    // Erratum E8: with other students it moves.
+    // Erratum E8 (docs/derivations/quadratic-networks.md#e8): with other students it moves.
     let other = generic(3, 2, 21);
     let moved =
         distance(&polar_factor(&later(&other, None, 60.0).rho).factor, &polar_factor(&other.rho).factor);
@@ -139,7 +148,8 @@ fn norms_are_learned_first_and_overlaps_grow_meanwhile() {
 
 #[test]
 fn on_the_plateau_student_overlaps_decay_and_the_loss_follows_the_linear_theory() {
-    // (18): off-diagonal Q decays (erratum E1) while ρ grows.
+    // docs/derivations/quadratic-networks.md#eq-18: off-diagonal Q decays (erratum E1,
+    // docs/derivations/quadratic-networks.md#e1) while ρ grows.
     let (p, teachers, off) = (3usize, 2usize, 1e-5);
     let (wide, target) = (p as f64, teachers as f64);
     let norm = wide / (wide + 2.0);
@@ -218,33 +228,23 @@ fn the_finite_rate_plateau_is_reached_and_never_left_without_overlaps() {
     let norm = quantity("plateau-finite-rate", inputs, "norm");
     assert!(distance(&end.q, &Mat::identity(6).scaled(norm)) < 1e-10);
     let here = problem(&start, Some(0.6));
-    let overlaps = here.start.draw(&setting(&here)).unwrap();
-    let remark = here.rule.invariance(&overlaps).unwrap();
+    let overlaps = here.start.draw(&here.setting(0, 0)).unwrap();
+    let remark = here.about.invariance(&overlaps).unwrap();
     assert!(remark.contains("noise-seeded-escape"), "{remark}");
-    assert_eq!(here.rule.warning(&here), None);
+    assert_eq!(here.about.warning(&here), None);
     let fast = problem(&start, Some(0.95));
-    let warning = fast.rule.warning(&fast).unwrap();
+    let warning = fast.about.warning(&fast).unwrap();
     assert!(warning.contains("0.9") && warning.contains("divergence is expected"), "{warning}");
-}
-
-fn setting(problem: &Problem) -> didact_model::start::Setting<'_> {
-    didact_model::start::Setting {
-        shape: problem.rule.shape(),
-        spectrum: &problem.spectrum,
-        dimension: None,
-        seed: 0,
-        replica: 0,
-    }
 }
 
 #[test]
 fn a_missing_direction_is_never_learned_and_separated_ones_make_a_staircase() {
-    // Rank 1 of 3 at p = 6: R_1 = 0.55556. The remark says so.
+    // Rank 1 of 3 at p = 6: R_1 = 0.55556 (docs/derivations/quadratic-networks.md#eq-21a). The remark says so.
     let rho = Mat::from_fn(6, 3, |i, j| if j == 0 { 0.01 * (i + 1) as f64 } else { 0.0 });
     let start = State::orthonormal(rho);
     assert!((later(&start, None, 400.0).risk() - 5.0 / 9.0).abs() < 1e-6);
     let here = problem(&start, None);
-    let remark = here.rule.invariance(&here.start.draw(&setting(&here)).unwrap()).unwrap();
+    let remark = here.about.invariance(&here.start.draw(&here.setting(0, 0)).unwrap()).unwrap();
     assert!(remark.contains("rank 1 of 3") && remark.contains("0.55556"), "{remark}");
     // Singular values 0.1, 1e-6, 1e-11: each step of ln 10⁵ takes 2.25 ln(10¹⁰) in t.
     let steps = Mat::from_fn(6, 3, |i, j| if i == j { [0.1, 1e-6, 1e-11][j] } else { 0.0 });

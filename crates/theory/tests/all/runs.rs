@@ -6,7 +6,7 @@ use didact_math::linalg::{Mat, symmetric_eigen};
 use didact_math::ode::Method;
 use didact_model::constraint::{Constraint, Retraction};
 use didact_model::record::{Crossing, linear_times};
-use didact_model::{Engine, Event, Outcome, Problem, Record, Spectrum, Training, Unwatched, observable};
+use didact_model::{Engine, Event, NoMonitor, Outcome, Problem, Record, Spectrum, Training, observable};
 use didact_theory::OrderParameterOde;
 
 fn two_levels(spec: &Committee, training: Training) -> Problem {
@@ -96,19 +96,19 @@ fn an_event_is_located_and_a_stopping_one_ends_the_run_there() {
         let mut record =
             Record::new(linear_times(0.0, 200.0, 3), observable::parse("loss", &problem).unwrap());
         record.events = vec![falls_below(&problem, level, stops)];
-        engine.run(&problem, &record, &Unwatched).unwrap().replicas.swap_remove(0)
+        engine.run_with_end_states(&problem, &record, &NoMonitor).unwrap()
     };
-    let (passing, stopping) = (run(false), run(true));
-    let at = passing.events[0].expect("the loss halves");
-    assert_eq!(passing.outcome, Outcome::Completed);
+    let ((passing, _), (stopping, ends)) = (run(false), run(true));
+    let at = passing.events[0].times[0].expect("the loss halves");
+    assert_eq!(passing.outcomes[0], Outcome::Completed);
     // The slope of the loss turns an error of time into one of loss.
     let around = losses(&engine, &problem, &[at - 1e-6, at, at + 1e-6]);
     assert!(around[0] > level && around[2] < level, "{around:?} around {level}");
     assert!(
-        matches!(&stopping.outcome, Outcome::Stopped { by, at: t } if by == "learned" && (t - at).abs() < 1e-6)
+        matches!(&stopping.outcomes[0], Outcome::Stopped { by, at: t } if by == "learned" && (t - at).abs() < 1e-6)
     );
-    assert!((stopping.last_time - at).abs() < 1e-6 && stopping.rows.len() == 1);
-    assert!(distance(&stopping.last.blocks[0], &state_at(&engine, &problem, at).blocks[0]) < 1e-6);
+    assert!((ends[0].time - at).abs() < 1e-6 && stopping.columns[0].curves[0].len() == 1);
+    assert!(distance(&ends[0].overlaps.blocks[0], &state_at(&engine, &problem, at).blocks[0]) < 1e-6);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn rows_that_start_equal_are_noted() {
     let spec = Committee::soft(2, 2, "erf(z/sqrt2)");
     let run = problem(&spec, Spectrum::isotropic(), Training::online(0.1), vec![gram]);
     let record = Record::new(vec![1.0], vec![]);
-    let notes = |p: &Problem| OrderParameterOde::default().run(p, &record, &Unwatched).unwrap().notes;
+    let notes = |p: &Problem| OrderParameterOde::default().run(p, &record, &NoMonitor).unwrap().notes;
     assert!(notes(&run)[0].contains("rows 0 and 1 start equal"), "{:?}", notes(&run));
-    assert!(!notes(&erf(Training::online(0.1)))[0].contains("start equal"));
+    assert!(!notes(&erf(Training::online(0.1))).iter().any(|note| note.contains("start equal")));
 }

@@ -3,9 +3,10 @@
 mod flows;
 mod hermite;
 mod rates;
+pub(super) mod two_layer;
 
-use super::landscape::{Landscape, State};
-use super::population::Loss;
+use super::landscape::{AdapterState, Landscape};
+use super::population::LossName;
 use super::single_index::LoraSingleIndex;
 use didact_model::quantity::{Arguments, Input, Kind, Quantity, QuantityError};
 use serde_json::{Value, json};
@@ -79,8 +80,8 @@ fn landscape_at(arguments: &Arguments, mu: f64) -> Result<Landscape, QuantityErr
         teacher_activation: arguments.given("teacher").then(|| arguments.text("teacher").to_owned()),
         labels: arguments.text("labels").to_owned(),
         loss: match arguments.text("loss") {
-            "half" => Loss::Half,
-            "correlation" => Loss::Correlation,
+            "half" => LossName::Half,
+            "correlation" => LossName::Correlation,
             other => return Err(domain(format!("loss is `{other}`; use half or correlation"))),
         },
         ..LoraSingleIndex::matched(mu, arguments.text("activation"))
@@ -104,12 +105,12 @@ fn positive(arguments: &Arguments, name: &str) -> Result<f64, QuantityError> {
 }
 
 /// (u, m) from two inputs, |m| ≤ 1.
-fn state(arguments: &Arguments, amplitude: &str, overlap: &str) -> Result<State, QuantityError> {
+fn state(arguments: &Arguments, amplitude: &str, overlap: &str) -> Result<AdapterState, QuantityError> {
     let m = arguments.number(overlap);
     if m.abs() > 1.0 {
         return Err(domain(format!("`{overlap}` is {m}; the overlap of unit vectors is between -1 and 1")));
     }
-    Ok(State::aligned(arguments.number(amplitude), m))
+    Ok(AdapterState::aligned(arguments.number(amplitude), m))
 }
 
 #[cfg(test)]
@@ -125,7 +126,7 @@ mod tests {
 
     #[test]
     fn an_infinite_escape_time_is_null_and_said_to_diverge() {
-        // A linear student feels no pull from He_4 labels under the correlation loss: A = B = 0.
+        // He_4 labels are orthogonal to a linear student, so that the correlation loss couples nothing: A = B = 0.
         let inputs = json!({"mu": 0.5, "activation": "linear", "teacher": "He4", "loss": "correlation"});
         let answer = ask("rates", inputs).unwrap();
         assert!(answer["tau"].is_null() && answer["diverges"] == json!(true), "{answer:?}");
