@@ -256,18 +256,32 @@ impl Source {
             diagnostic.place = range.map(|r| self.place(r));
             return diagnostic;
         }
-        // Tables whose keys depend on each other are judged as a whole; the name that a message begins with finds the line.
-        let named = |span: &Range<usize>| {
-            let mut names = message.split('`').skip(1).step_by(2);
-            if message.starts_with("unknown engine ") {
-                let value = self.find_word_in(span.clone(), names.next()?, false)?;
-                return Some(value.start - 1..value.end + 1);
-            }
-            let about_a_run = message.starts_with("run ");
-            names.find_map(|name| self.find_word_in(span.clone(), name, true)).filter(|_| about_a_run)
-        };
-        diagnostic.place = span.map(|span| self.place(named(&span).unwrap_or(span)));
+        let named = span.clone().and_then(|span| self.find_in_run(message, span));
+        diagnostic.place = named.or(span).map(|range| self.place(range));
         diagnostic
+    }
+
+    /// What a message about a whole run speaks of: its engine, or the first key of the run that the message names. A run is
+    /// judged as a whole, since its engine decides which keys it may have.
+    fn find_in_run(&self, message: &str, span: Range<usize>) -> Option<Range<usize>> {
+        let table = self.whole_table(span);
+        let mut names = message.split('`').skip(1).step_by(2);
+        if message.starts_with("unknown engine ") {
+            let value = self.find_word_in(table, names.next()?, false)?;
+            return Some(value.start - 1..value.end + 1);
+        }
+        if !message.starts_with("run ") {
+            return None;
+        }
+        names.find_map(|name| self.find_word_in(table.clone(), name, true))
+    }
+
+    /// The text of a table: its parser gives the header alone where there is one, and the keys follow up to the next header.
+    fn whole_table(&self, span: Range<usize>) -> Range<usize> {
+        let is_header = self.text.get(span.clone()).is_some_and(|text| text.starts_with('['));
+        let next = self.text.get(span.end..).and_then(|rest| rest.find("\n["));
+        let end = next.map_or(self.text.len(), |at| span.end + at);
+        if is_header { span.start..end } else { span }
     }
 
     fn place(&self, range: Range<usize>) -> Place {
@@ -435,5 +449,22 @@ mod tests {
         assert_eq!((place.line, place.column, place.text.as_str()), (3, 17, "learning-rate = -1"));
         let parent = Diagnostic::new("bad").at_key(&source, "training.batch").place.unwrap();
         assert_eq!(parent.line, 2);
+    }
+
+    #[test]
+    fn messages_about_a_run_point_into_that_run() {
+        let place = |text: &str| {
+            let source = Source { name: "x.toml".into(), text: text.into() };
+            let place = source.description().unwrap_err().place.unwrap();
+            (place.line, place.column, place.length)
+        };
+        let first = "title = \"a\"\n[[run]]\nname = \"b\"\nengine = \"ode\"\ntolerance = 1e-6\n";
+        let second = |rest: &str| format!("{first}\n[[run]]\nname = \"c\"\n{rest}");
+        assert_eq!(place(&second("engine = \"odee\"\n[data]\n")), (9, 10, 6));
+        assert_eq!(place(&second("engine = \"reduced\"\ntolerance = 1e-6\n[data]\n")), (10, 1, 9));
+        assert_eq!(place(&second("engine = \"ode\"\ntolerance = \"low\"\n")), (10, 13, 5));
+        assert_eq!(place(&second("engine = \"ode\"\ntolernce = 1\n")), (10, 1, 8));
+        let inline = "title = \"a\"\nrun = [{ name = \"b\", engine = \"reduced\", spread = 2 }]\n";
+        assert_eq!(place(inline), (2, 42, 6));
     }
 }
