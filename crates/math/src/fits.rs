@@ -151,7 +151,7 @@ pub fn least_squares(
 
 /// A straight line  y ≈ intercept + slope · x.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Line {
+pub struct LineFit {
     /// Value at x = 0.
     pub intercept: f64,
     /// Standard error of the intercept.
@@ -168,7 +168,7 @@ pub struct Line {
     pub dof: usize,
 }
 
-impl Line {
+impl LineFit {
     /// Value of the line at x and its standard error.
     pub fn at(&self, x: f64) -> (f64, f64) {
         let variance =
@@ -178,11 +178,11 @@ impl Line {
 }
 
 /// Fits a straight line to the points (x, y).
-pub fn straight_line(x: &[f64], y: &[f64], noise: Noise<'_>) -> Result<Line, FitError> {
+pub fn straight_line(x: &[f64], y: &[f64], noise: Noise<'_>) -> Result<LineFit, FitError> {
     expect_length("y", x.len(), y.len())?;
     let design: Vec<f64> = x.iter().flat_map(|&x| [1.0, x]).collect();
     let fit = least_squares(&design, 2, y, noise)?;
-    Ok(Line {
+    Ok(LineFit {
         intercept: fit.coefficients[0],
         intercept_error: fit.standard_errors[0],
         slope: fit.coefficients[1],
@@ -195,7 +195,7 @@ pub fn straight_line(x: &[f64], y: &[f64], noise: Noise<'_>) -> Result<Line, Fit
 
 /// A power law  y ≈ prefactor · x^exponent.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PowerLaw {
+pub struct PowerLawFit {
     /// Slope of ln y against ln x.
     pub exponent: f64,
     /// Its standard error.
@@ -216,7 +216,12 @@ pub struct PowerLaw {
 ///
 /// Known standard errors σ of y become σ/y for ln y, to first order in σ/y. A point inside the window with x ≤ 0 or y ≤ 0 has
 /// no logarithm and is an error; leaving it out would bias the exponent, because it removes the low values of noisy points.
-pub fn power_law(x: &[f64], y: &[f64], noise: Noise<'_>, window: (f64, f64)) -> Result<PowerLaw, FitError> {
+pub fn power_law(
+    x: &[f64],
+    y: &[f64],
+    noise: Noise<'_>,
+    window: (f64, f64),
+) -> Result<PowerLawFit, FitError> {
     expect_length("y", x.len(), y.len())?;
     if let Noise::Known(errors) = noise {
         check_errors(errors, x.len())?;
@@ -247,7 +252,7 @@ pub fn power_law(x: &[f64], y: &[f64], noise: Noise<'_>, window: (f64, f64)) -> 
     }
     let line = straight_line(&log_x, &log_y, noise)?;
     let prefactor = line.intercept.exp();
-    Ok(PowerLaw {
+    Ok(PowerLawFit {
         exponent: line.slope,
         exponent_error: line.slope_error,
         prefactor,

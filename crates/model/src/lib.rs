@@ -16,6 +16,7 @@
 //! [`teacher_student`] for a whole one. A [`family::Family`] makes rules from parameters that a user writes.
 
 pub mod averages;
+pub mod builder;
 pub mod clock;
 pub mod composed_start;
 pub mod constraint;
@@ -36,6 +37,7 @@ pub mod start;
 pub mod teacher_student;
 pub mod trajectory;
 
+pub use builder::{BuildError, ProblemBuilder, RecordBuilder};
 pub use clock::Clock;
 pub use constraint::Constraint;
 pub use engine::{Cost, Engine, EngineError, EngineOptions, Monitor, NoMonitor, OptionError};

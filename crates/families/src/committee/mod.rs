@@ -38,8 +38,10 @@ pub enum Output {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Committee {
     /// K, hidden units of the student.
+    #[schemars(range(max = 2048))]
     pub students: usize,
     /// M, hidden units of the teacher.
+    #[schemars(range(max = 2048))]
     pub teachers: usize,
     /// g: a name (`erf(z/sqrt2)`, `relu`, `He3`, …) or an expression in x.
     pub activation: String,

@@ -48,8 +48,10 @@ impl PerUnit {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LoraTwoLayer {
     /// K, hidden units of student and teacher.
+    #[schemars(range(max = 2048))]
     pub hidden: usize,
     /// R, adapters shared by all units.
+    #[schemars(range(max = 2048))]
     pub rank: usize,
     /// μ_k, strength of pre-training, one number or one per unit.
     pub mu: PerUnit,

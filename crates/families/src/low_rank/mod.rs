@@ -102,6 +102,7 @@ pub struct LowRank {
     /// σ.
     pub activation: String,
     /// k.
+    #[schemars(range(max = 2048))]
     pub units: usize,
     /// ξ.
     #[serde(default, skip_serializing_if = "Option::is_none")]

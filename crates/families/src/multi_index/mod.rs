@@ -26,9 +26,11 @@ use std::sync::Arc;
 pub struct MultiIndex {
     /// m, hidden units of the student.
     #[serde(default = "one")]
+    #[schemars(range(max = 2048))]
     pub students: usize,
     /// k, latent directions of the target.
     #[serde(default = "one")]
+    #[schemars(range(max = 2048))]
     pub directions: usize,
     /// σ: a name (`gelu`, `quadratic`, `tanh`, …) or an expression in x.
     pub activation: String,

@@ -42,8 +42,10 @@ use std::sync::Arc;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct QuadraticNetworks {
     /// p, hidden units of the student.
+    #[schemars(range(max = 2048))]
     pub students: usize,
     /// p*, hidden units of the teacher.
+    #[schemars(range(max = 2048))]
     pub teachers: usize,
     /// A start ρ(0) (p rows of p*) to compare with: adds the observables `distance` and `polar-drift`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::control::{Controller, Tolerance, first_step};
 use super::events::{EventDetector, Occurrence};
 use super::field::{Counted, VectorField};
-use super::solution::{Report, Solution, Stop};
+use super::solution::{OdeReport, Solution, Stop};
 use super::stages::{Stepper, all_within};
 use super::{Request, Saving};
 
@@ -32,7 +32,7 @@ pub(super) fn integrate(
             occurrences: Vec::new(),
             last_time: request.start,
             last_state: request.state.to_vec(),
-            report: Report {
+            report: OdeReport {
                 steps: 0,
                 rejected: 0,
                 evaluations: 0,

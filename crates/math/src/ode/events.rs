@@ -25,7 +25,7 @@ pub type EventFunction<'a> = Box<dyn Fn(f64, &[f64]) -> f64 + 'a>;
 /// Signs are compared once per step, so a function that changes sign twice within a step is missed; where that can
 /// happen, set [`super::Options::largest_step`]. A function that is exactly 0 at the start does not fire there. NaN
 /// never fires.
-pub struct Event<'a> {
+pub struct OdeEvent<'a> {
     /// Name for reports.
     pub name: String,
     /// The function whose zeros are the event.
@@ -36,10 +36,10 @@ pub struct Event<'a> {
     pub terminal: bool,
 }
 
-impl<'a> Event<'a> {
+impl<'a> OdeEvent<'a> {
     /// Creates an event that counts sign changes in both directions and does not stop the integration.
     pub fn new(name: &str, function: impl Fn(f64, &[f64]) -> f64 + 'a) -> Self {
-        Event {
+        OdeEvent {
             name: name.to_owned(),
             function: Box::new(function),
             direction: Direction::Either,
@@ -49,19 +49,19 @@ impl<'a> Event<'a> {
 
     /// Counts only sign changes in this direction.
     pub fn direction(self, direction: Direction) -> Self {
-        Event { direction, ..self }
+        OdeEvent { direction, ..self }
     }
 
     /// Stops the integration at the first occurrence.
     pub fn terminal(self) -> Self {
-        Event { terminal: true, ..self }
+        OdeEvent { terminal: true, ..self }
     }
 }
 
-impl fmt::Debug for Event<'_> {
+impl fmt::Debug for OdeEvent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Event { name, direction, terminal, .. } = self;
-        write!(f, "Event {{ name: {name:?}, direction: {direction:?}, terminal: {terminal} }}")
+        let OdeEvent { name, direction, terminal, .. } = self;
+        write!(f, "OdeEvent {{ name: {name:?}, direction: {direction:?}, terminal: {terminal} }}")
     }
 }
 
@@ -78,7 +78,7 @@ pub struct Occurrence {
 
 /// Detects sign changes of a list of events from step to step.
 pub(super) struct EventDetector<'a> {
-    events: &'a [Event<'a>],
+    events: &'a [OdeEvent<'a>],
     /// Values of the event functions at the beginning of the current step.
     before: Vec<f64>,
     /// Values at its end.
@@ -88,7 +88,7 @@ pub(super) struct EventDetector<'a> {
 }
 
 impl<'a> EventDetector<'a> {
-    pub(super) fn new(events: &'a [Event<'a>], time: f64, state: &[f64]) -> Self {
+    pub(super) fn new(events: &'a [OdeEvent<'a>], time: f64, state: &[f64]) -> Self {
         let before: Vec<f64> = events.iter().map(|e| (e.function)(time, state)).collect();
         EventDetector { events, after: before.clone(), before, crossings: Vec::new() }
     }

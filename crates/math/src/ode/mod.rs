@@ -53,9 +53,9 @@ use std::ops::ControlFlow;
 
 use thiserror::Error;
 
-pub use events::{Direction, Event, EventFunction, Occurrence};
+pub use events::{Direction, EventFunction, Occurrence, OdeEvent};
 pub use field::{FieldFn, VectorField, forward_differences};
-pub use solution::{Report, Solution, Stop};
+pub use solution::{OdeReport, Solution, Stop};
 
 /// Which integrator advances the solution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -196,7 +196,7 @@ pub struct Request<'a> {
     /// Times at which to keep the state, in the order of integration.
     pub save_at: &'a [f64],
     /// Events to locate.
-    pub events: &'a [Event<'a>],
+    pub events: &'a [OdeEvent<'a>],
     /// How to integrate.
     pub options: &'a Options,
 }
@@ -211,7 +211,7 @@ pub fn solve(
     state: &[f64],
     end: f64,
     save_at: &[f64],
-    events: &[Event<'_>],
+    events: &[OdeEvent<'_>],
     options: &Options,
 ) -> Result<Solution, OdeError> {
     let request = Request { start, state, end, save_at, events, options };

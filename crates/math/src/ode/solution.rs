@@ -45,7 +45,7 @@ pub enum Stop {
 
 /// How much work an integration was, and why it stopped.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct OdeReport {
     /// Accepted steps.
     pub steps: u64,
     /// Rejected steps.
@@ -74,7 +74,7 @@ pub struct Solution {
     /// The state at `last_time`.
     pub last_state: Vec<f64>,
     /// Work done and reason for stopping.
-    pub report: Report,
+    pub report: OdeReport,
 }
 
 impl Solution {
@@ -101,7 +101,7 @@ impl fmt::Display for Stop {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for OdeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

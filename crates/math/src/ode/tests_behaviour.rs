@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::test_problems::{logistic, oscillator};
 use super::{
-    Direction, Event, FieldFn, Method, OdeError, Options, Request, Saving, Stop, VectorField, solve,
+    Direction, FieldFn, Method, OdeError, OdeEvent, Options, Request, Saving, Stop, VectorField, solve,
     solve_watched,
 };
 
@@ -81,7 +81,7 @@ fn a_terminal_event_stops_at_the_time_known_in_closed_form() {
     for method in METHODS {
         let (_, expected) = accuracy(method);
         let options = Options { absolute: 1e-14, ..with_tolerance(method, accuracy(method).0) };
-        let half = Event::new("half", |_t, y: &[f64]| y[0] - 0.5).direction(Direction::Rising).terminal();
+        let half = OdeEvent::new("half", |_t, y: &[f64]| y[0] - 0.5).direction(Direction::Rising).terminal();
         let solution = solve(&mut logistic(), 0.0, &[start], 40.0, &times, &[half], &options).expect("valid");
         let Stop::Event { index: 0, time } = solution.report.stop else {
             panic!("{method:?}: {}", solution.report)
@@ -99,10 +99,10 @@ fn events_that_do_not_stop_are_all_found_in_order() {
     // cos t and −sin t over ten periods.
     let end = 20.0 * std::f64::consts::PI - 0.1;
     let events = [
-        Event::new("cos falls", |_t, y: &[f64]| y[0]).direction(Direction::Falling),
-        Event::new("cos rises", |_t, y: &[f64]| y[0]).direction(Direction::Rising),
-        Event::new("sin", |_t, y: &[f64]| y[1]),
-        Event::new("clock", |t, _y: &[f64]| t - 3.0),
+        OdeEvent::new("cos falls", |_t, y: &[f64]| y[0]).direction(Direction::Falling),
+        OdeEvent::new("cos rises", |_t, y: &[f64]| y[0]).direction(Direction::Rising),
+        OdeEvent::new("sin", |_t, y: &[f64]| y[1]),
+        OdeEvent::new("clock", |t, _y: &[f64]| t - 3.0),
     ];
     for method in [Method::Dopri5, Method::Dop853, Method::Adams, Method::Stiff] {
         let options = with_tolerance(method, 1e-9);
@@ -126,7 +126,7 @@ fn events_that_do_not_stop_are_all_found_in_order() {
 fn events_after_a_terminal_one_in_the_same_step_did_not_happen() {
     // y' = 1 takes one long step; the thresholds are passed in the order 1, 2, 3.
     let mut field = FieldFn::new(1, |_t: f64, _y: &[f64], out: &mut [f64]| out[0] = 1.0);
-    let at = |level: f64| Event::new("level", move |_t, y: &[f64]| y[0] - level);
+    let at = |level: f64| OdeEvent::new("level", move |_t, y: &[f64]| y[0] - level);
     let events = [at(3.0), at(2.0).terminal(), at(1.0)];
     let options = Options { first_step: Some(10.0), ..Options::default() };
     let solution =

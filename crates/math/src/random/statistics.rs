@@ -72,6 +72,33 @@ impl FromIterator<f64> for Moments {
     }
 }
 
+/// The mean of independent numbers, its standard error, and their spread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SampleMean {
+    /// The mean; NaN of none.
+    pub value: f64,
+    /// Its standard error √(s²/n), with s² the unbiased variance (0 of a single number).
+    pub error: f64,
+    /// The standard deviation s of the numbers (0 of a single one).
+    pub deviation: f64,
+    /// How many numbers.
+    pub count: usize,
+}
+
+impl SampleMean {
+    /// Of these numbers.
+    pub fn of(sample: impl IntoIterator<Item = f64>) -> Self {
+        let moments: Moments = sample.into_iter().collect();
+        let count = moments.count() as usize;
+        Self {
+            value: if count == 0 { f64::NAN } else { moments.mean() },
+            error: if count > 1 { moments.standard_error() } else { 0.0 },
+            deviation: if count > 1 { moments.variance().sqrt() } else { 0.0 },
+            count,
+        }
+    }
+}
+
 /// Result of a Kolmogorov–Smirnov test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KolmogorovSmirnov {
@@ -152,6 +179,18 @@ mod tests {
         assert!((m.variance() - 32.0 / 7.0).abs() < 1e-14);
         assert!((m.standard_error() - (4.0_f64 / 7.0).sqrt()).abs() < 1e-15);
         assert!(Moments::new().variance().is_nan());
+    }
+
+    #[test]
+    fn the_mean_of_four_numbers_by_hand() {
+        // s² = 5/3, standard error √(5/12).
+        let mean = SampleMean::of([4.0, 1.0, 3.0, 2.0]);
+        assert_eq!((mean.value, mean.count), (2.5, 4));
+        assert!((mean.error - (5.0_f64 / 12.0).sqrt()).abs() < 1e-15);
+        assert!((mean.deviation - (5.0_f64 / 3.0).sqrt()).abs() < 1e-15);
+        let one = SampleMean::of([7.0]);
+        assert_eq!((one.value, one.error, one.deviation), (7.0, 0.0, 0.0));
+        assert!(SampleMean::of([]).value.is_nan());
     }
 
     proptest! {

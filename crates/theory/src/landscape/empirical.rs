@@ -86,7 +86,7 @@ impl<'a> EmpiricalHessian<'a> {
 
 /// Full-batch gradient descent on one data set of a rule without trained scalars, kept as plain matrices so that the Hessian can be taken anywhere.
 #[derive(Debug)]
-pub struct Run<'a> {
+pub struct EmpiricalDescent<'a> {
     rule: &'a dyn LocalRule,
     /// n x d, rows xᵢ ~ N(0, 1).
     pub inputs: Mat,
@@ -95,7 +95,7 @@ pub struct Run<'a> {
     pub rows: Mat,
 }
 
-impl<'a> Run<'a> {
+impl<'a> EmpiricalDescent<'a> {
     /// n = round(δ d) inputs in d dimensions, trained rows of a given length in random directions.
     pub fn new(
         rule: &'a dyn LocalRule,

@@ -203,10 +203,10 @@ impl OrderParameterOde {
         let start = problem.start.draw(&problem.setting(record.seed, replica))?;
         let (mut flow, state) = Flow::new(problem, &start, self.needed);
         let layout = flow.layout();
-        let events: Vec<ode::Event> = record
+        let events: Vec<ode::OdeEvent> = record
             .events
             .iter()
-            .map(|event| ode::Event {
+            .map(|event| ode::OdeEvent {
                 name: event.name.clone(),
                 function: Box::new(|_, state: &[f64]| {
                     let overlaps = layout.unpack(state);

@@ -8,7 +8,7 @@ use didact_math::linalg::{Mat, svd, symmetric_eigen};
 use didact_math::random::{RngAddress, Stream, orthonormal_rows};
 use didact_model::LocalRule;
 use didact_theory::landscape::population::stationary::{PointKind, classify};
-use didact_theory::landscape::population::{self, LandscapeError, SIZE_LIMIT};
+use didact_theory::landscape::population::{self, HessianError, SIZE_LIMIT};
 
 fn random(rows: usize, n: usize, size: f64, seed: u64) -> Mat {
     let mut stream = Stream::at(RngAddress { seed, replica: 0, step: 0, lane: 0 });
@@ -185,7 +185,7 @@ fn the_second_variation_is_the_hessian() {
 fn a_hessian_that_does_not_fit_is_refused_with_the_way_around() {
     let rows = with_teachers(&random(6, 1000, 0.1, 1), 3);
     let refused = population::hessian(&*rule(6, 3), &rows, &[], SIZE_LIMIT).unwrap_err();
-    assert_eq!(refused, LandscapeError::TooLarge { size: 6000, limit: 4000 });
+    assert_eq!(refused, HessianError::TooLarge { size: 6000, limit: 4000 });
     let levels = population::spectrum(&*rule(6, 3), &rows.gram(), 1000, &[]).unwrap();
     assert_eq!(levels.iter().map(|l| l.count).sum::<usize>(), 6000);
     assert!(distance(&rows.gram(), &svd_gram(&rows)) < 1e-10);

@@ -106,7 +106,7 @@ pub fn random_basis(size: usize, seed: u64) -> Mat {
 mod tests {
     use super::*;
     use crate::committee::predictions::feature::Features;
-    use crate::committee::predictions::regression::Size;
+    use crate::committee::predictions::regression::CurveSize;
 
     #[test]
     fn a_diagonal_covariance_is_the_eigenbasis() {
@@ -116,7 +116,7 @@ mod tests {
             (CorrelatedFeatures::new(&covariance, 5).unwrap(), Features::new(&spectrum, 12, 5).unwrap());
         for alpha in [0.0, 3.0, 1e9] {
             assert!((a.small_rate(0.2, 1.1, alpha) / b.small_rate(0.2, 1.1, alpha) - 1.0).abs() < 1e-12);
-            let mean = |r: Regression| r.curve(Size::Dimension(12.0)).error(alpha.min(40.0));
+            let mean = |r: Regression| r.curve(CurveSize::Dimension(12.0)).error(alpha.min(40.0));
             assert!((mean(a.regression(0.2, 1.1)) / mean(b.regression(0.2, 1.1)) - 1.0).abs() < 1e-11);
         }
     }

@@ -130,7 +130,7 @@ pub fn random_basis_ratio(beta: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::committee::predictions::regression::Size;
+    use crate::committee::predictions::regression::CurveSize;
     use crate::committee::predictions::small_rate;
 
     #[test]
@@ -142,19 +142,19 @@ mod tests {
         assert_eq!(whole.asymptote(1.3), 0.0);
         let none = Features::new(&spectrum, 32, 0).unwrap();
         assert!((none.small_rate(0.1, 1.3, 4.0) - 0.65).abs() < 1e-13);
-        assert!((none.regression(0.1, 1.3).curve(Size::Limit).error(9.0) - 0.65).abs() < 1e-13);
+        assert!((none.regression(0.1, 1.3).curve(CurveSize::Limit).error(9.0) - 0.65).abs() < 1e-13);
     }
 
     #[test]
     fn the_finite_rate_asymptote_is_where_the_curve_ends() {
         let spectrum = Spectrum::power_law(64, 1.0).unwrap();
         let features = Features::new(&spectrum, 64, 20).unwrap();
-        let end = features.regression(0.3, 1.01).curve(Size::Limit).limit();
+        let end = features.regression(0.3, 1.01).curve(CurveSize::Limit).limit();
         assert!((features.asymptote_at(0.3, 1.01) / end - 1.0).abs() < 1e-12);
         // A degenerate group cut in two is the same as two groups.
         let coarse = Spectrum::power_law(4, 1.0).unwrap();
         let cut = Features::new(&coarse, 64, 20).unwrap();
-        let mean = cut.regression(0.3, 1.0).curve(Size::Dimension(64.0)).error(50.0);
+        let mean = cut.regression(0.3, 1.0).curve(CurveSize::Dimension(64.0)).error(50.0);
         assert!(mean > cut.asymptote(1.0) && mean < 1.2 * cut.asymptote(1.0));
     }
 

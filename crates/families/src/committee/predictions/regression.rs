@@ -30,7 +30,7 @@ pub struct Regression {
 
 /// When a learning curve is exact.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Size {
+pub enum CurveSize {
     /// N → ∞ at fixed multiplicity fractions (docs/derivations/power-law-spectra.md#s4-3).
     Limit,
     /// The mean over SGD runs in N dimensions (docs/derivations/power-law-spectra.md#s4-7).
@@ -48,7 +48,7 @@ pub struct Curve {
     drives: Vec<f64>,
     /// Error of the untrained directions.
     floor: f64,
-    size: Size,
+    size: CurveSize,
 }
 
 impl Regression {
@@ -72,11 +72,11 @@ impl Regression {
     ///   h ← (1 + S) h + b, S = diag(−2x + 2x²) + (η²/N) v vᵀ,  x = ηλ/N,  b = (η²/N) s² v   (per step, finite N).
     ///
     /// Groups with equal diagonal entries act as one: only the component of h along v is seen.
-    pub fn curve(&self, size: Size) -> Curve {
+    pub fn curve(&self, size: CurveSize) -> Curve {
         let rate = self.learning_rate;
         let (diagonal, weight): (Vec<f64>, f64) = match size {
-            Size::Limit => (self.eigenvalues.iter().map(|l| -2.0 * rate * l).collect(), rate * rate),
-            Size::Dimension(n) => {
+            CurveSize::Limit => (self.eigenvalues.iter().map(|l| -2.0 * rate * l).collect(), rate * rate),
+            CurveSize::Dimension(n) => {
                 let entry = |l: &f64| {
                     let x = rate * l / n;
                     -2.0 * x + 2.0 * x * x
@@ -118,7 +118,7 @@ impl Regression {
     /// μ_k in the limit N → ∞, one per eigenvalue, ascending: the roots of 1 = η² Σ_a w_a λ_a²/(μ + 2ηλ_a)
     /// (docs/derivations/power-law-spectra.md#eq-23).
     pub fn rates(&self) -> Vec<f64> {
-        let curve = self.curve(Size::Limit);
+        let curve = self.curve(CurveSize::Limit);
         let mut rates = curve.values;
         // Modes within a degenerate group that v does not see decay on their own.
         let mut sorted = self.eigenvalues.clone();
@@ -138,8 +138,8 @@ impl Curve {
     /// d ln ε/d ln α, the local exponent of the curve.
     pub fn local_exponent(&self, alpha: f64) -> f64 {
         let per_alpha = |k: usize| match self.size {
-            Size::Limit => self.values[k],
-            Size::Dimension(n) => n * self.values[k].ln_1p(),
+            CurveSize::Limit => self.values[k],
+            CurveSize::Dimension(n) => n * self.values[k].ln_1p(),
         };
         let slope = self.sum(alpha, |k, growth| {
             let drive = if self.drives[k] == 0.0 { 0.0 } else { self.drives[k] / self.values[k] };
@@ -170,15 +170,15 @@ impl Curve {
 
     fn sum(&self, alpha: f64, term: impl Fn(usize, f64) -> f64) -> f64 {
         match self.size {
-            Size::Limit => self.sum_at(alpha, term),
-            Size::Dimension(n) => self.sum_at((alpha * n).round() / n, term),
+            CurveSize::Limit => self.sum_at(alpha, term),
+            CurveSize::Dimension(n) => self.sum_at((alpha * n).round() / n, term),
         }
     }
 
     fn sum_at(&self, alpha: f64, term: impl Fn(usize, f64) -> f64) -> f64 {
         let growth = |mu: f64| match self.size {
-            Size::Limit => mu * alpha,
-            Size::Dimension(n) => alpha * n * mu.ln_1p(),
+            CurveSize::Limit => mu * alpha,
+            CurveSize::Dimension(n) => alpha * n * mu.ln_1p(),
         };
         (0..self.values.len()).map(|k| term(k, growth(self.values[k]))).sum()
     }
@@ -266,7 +266,7 @@ mod tests {
         for (rate, noise, untrained) in [(0.3, 0.0, 0.0), (0.8, 0.1, 0.02)] {
             let mut regression = Regression::new(&spectrum, rate, 0.4);
             (regression.label_noise, regression.untrained) = (noise, untrained);
-            let curve = regression.curve(Size::Dimension(48.0));
+            let curve = regression.curve(CurveSize::Dimension(48.0));
             for steps in [0, 1, 7, 300, 5000] {
                 let (got, want) = (curve.error(steps as f64 / 48.0), direct(&regression, 48.0, steps));
                 assert!((got / want - 1.0).abs() < 1e-11, "{rate} {steps}: {got} {want}");
@@ -278,8 +278,8 @@ mod tests {
     fn large_dimensions_approach_the_limit_as_one_over_n() {
         let spectrum = Spectrum::new(vec![2.0, 0.8, 0.2], vec![0.25, 0.5, 0.25]).unwrap();
         let regression = Regression::new(&spectrum, 0.6, 0.1);
-        let limit = regression.curve(Size::Limit).error(5.0);
-        let off = |n: f64| (regression.curve(Size::Dimension(n)).error(5.0) - limit).abs();
+        let limit = regression.curve(CurveSize::Limit).error(5.0);
+        let off = |n: f64| (regression.curve(CurveSize::Dimension(n)).error(5.0) - limit).abs();
         let ratio = off(1e3) / off(1e4);
         assert!((ratio - 10.0).abs() < 0.2, "{ratio}");
     }
@@ -291,7 +291,8 @@ mod tests {
         let top = |rate: f64| *Regression::new(&spectrum, rate, 0.0).rates().last().unwrap();
         assert!(top(0.999 * critical) < 0.0 && top(1.001 * critical) > 0.0);
         let at = critical_rate_at(&spectrum, 60.0);
-        let mean = |rate: f64| Regression::new(&spectrum, rate, 0.0).curve(Size::Dimension(60.0)).limit();
+        let mean =
+            |rate: f64| Regression::new(&spectrum, rate, 0.0).curve(CurveSize::Dimension(60.0)).limit();
         assert!(at < critical && mean(0.999 * at).is_finite() && mean(1.001 * at).is_infinite());
     }
 
@@ -306,7 +307,7 @@ mod tests {
         let spectrum = Spectrum::power_law(6, 0.4).unwrap();
         let mut regression = Regression::new(&spectrum, 0.7, 1.0);
         regression.label_noise = 0.3;
-        let (floor, curve) = (noise_floor(1.0, 0.7, 0.3), regression.curve(Size::Limit));
+        let (floor, curve) = (noise_floor(1.0, 0.7, 0.3), regression.curve(CurveSize::Limit));
         assert!(
             (curve.limit() / floor - 1.0).abs() < 1e-12 && (curve.error(1e5) / floor - 1.0).abs() < 1e-12
         );
@@ -325,19 +326,19 @@ mod tests {
             let spectrum = Spectrum::new(eigenvalues.clone(), weights.clone()).unwrap();
             let rate = rate / spectrum.moment(1);
             let regression = Regression::new(&spectrum, rate, 0.5);
-            let curve = regression.curve(Size::Limit);
+            let curve = regression.curve(CurveSize::Limit);
             // Σ_k A_k = (1 + σ_J²) ν_1/2.
             prop_assert!((curve.error(0.0) / (0.75 * spectrum.moment(1)) - 1.0).abs() < 1e-11);
             // An eigenvalue split into two groups changes nothing.
             let halves = |v: &[f64], by: f64| v.iter().flat_map(|x| [x * by, x * by]).collect::<Vec<f64>>();
             let split = Spectrum::new(halves(&eigenvalues, 1.0), halves(&weights, 0.5)).unwrap();
             let other = Regression::new(&split, rate, 0.5);
-            let (a, b) = (curve.error(alpha), other.curve(Size::Limit).error(alpha));
+            let (a, b) = (curve.error(alpha), other.curve(CurveSize::Limit).error(alpha));
             prop_assert!((a - b).abs() <= 1e-10 * a, "{a} {b}");
             prop_assert_eq!(other.rates().len(), split.len());
             // λ → cλ, η → η/c, weights of the rows → 1/√c.
             let scaled = Spectrum::new(eigenvalues.iter().map(|l| 3.0 * l).collect(), weights).unwrap();
-            let c = Regression::new(&scaled, rate / 3.0, 0.5).curve(Size::Limit).error(alpha) / 3.0;
+            let c = Regression::new(&scaled, rate / 3.0, 0.5).curve(CurveSize::Limit).error(alpha) / 3.0;
             prop_assert!((a - c).abs() <= 1e-10 * a, "{a} {c}");
         }
     }

@@ -147,7 +147,7 @@ impl PowerLaw {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::committee::predictions::regression::{Regression, Size};
+    use crate::committee::predictions::regression::{CurveSize, Regression};
 
     fn law(levels: usize, beta: f64, rate: f64) -> PowerLaw {
         PowerLaw::new(levels, beta, rate, 2.0).unwrap()
@@ -162,7 +162,7 @@ mod tests {
         // At fixed ηα the corrections are of first order in η.
         let off = |factor: f64| {
             let exact =
-                Regression::new(&spectrum, rate * factor, 1.0).curve(Size::Limit).error(alpha / factor);
+                Regression::new(&spectrum, rate * factor, 1.0).curve(CurveSize::Limit).error(alpha / factor);
             exact / small - 1.0
         };
         let ratio = off(1e-2) / off(1e-3);

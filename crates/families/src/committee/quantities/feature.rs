@@ -9,7 +9,7 @@ use crate::committee::predictions::correlated::{
     CorrelatedFeatures, exponential_covariance, in_basis, random_basis,
 };
 use crate::committee::predictions::feature::{Features, integral, integral_asymptote, random_basis_ratio};
-use crate::committee::predictions::regression::Size;
+use crate::committee::predictions::regression::CurveSize;
 use crate::committee::predictions::small_rate::PowerLaw;
 use didact_math::linalg::Mat;
 use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
@@ -22,6 +22,15 @@ pub(super) const QUANTITIES: &[Quantity] = &[
         name: "feature-error",
         summary: "linear units of which the N_l largest directions are trained: mean error against alpha",
         inputs: with_spectrum![DIMENSION, TRAINED, ETA, VARIANCE, ALPHA],
+        outputs: &[
+            "alpha",
+            "small-rate",
+            "exact",
+            "finite-size",
+            "asymptote",
+            "asymptote-finite-rate",
+            "integral",
+        ],
         compute: error,
     },
     Quantity {
@@ -33,6 +42,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             default("eta", Kind::Number, "0", "learning rate"),
             VARIANCE
         ],
+        outputs: &["small-rate", "integral", "ratio-limit", "finite-rate", "random-basis", "ridge", "ratio"],
         compute: asymptote,
     },
     Quantity {
@@ -48,6 +58,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             optional("covariance", Kind::Matrix, "any covariance of the inputs"),
             optional("seed", Kind::Number, "of the random basis in which the inputs have the given spectrum"),
         ],
+        outputs: &["alpha", "small-rate", "finite-size", "asymptote"],
         compute: correlated,
     },
 ];
@@ -68,7 +79,8 @@ fn error(arguments: &Arguments) -> Result<Answer, QuantityError> {
     stable(rate, &given.spectrum, Some(n))?;
     let features = Features::new(&given.spectrum, n, trained(arguments, n)?).map_err(refused)?;
     let regression = features.regression(rate, start);
-    let (limit, finite) = (regression.curve(Size::Limit), regression.curve(Size::Dimension(n as f64)));
+    let (limit, finite) =
+        (regression.curve(CurveSize::Limit), regression.curve(CurveSize::Dimension(n as f64)));
     let mut answer: Answer = vec![
         ("alpha", times.answer(|a| a)),
         ("small-rate", times.answer(|a| features.small_rate(rate, start, a))),
@@ -120,7 +132,7 @@ fn correlated(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let Some(features) = CorrelatedFeatures::new(&covariance, trained as usize) else {
         return refuse("the covariance of the trained inputs is not positive definite");
     };
-    let finite = features.regression(rate, start).curve(Size::Dimension(n as f64));
+    let finite = features.regression(rate, start).curve(CurveSize::Dimension(n as f64));
     Ok(vec![
         ("alpha", times.answer(|a| a)),
         ("small-rate", times.answer(|a| features.small_rate(rate, start, a))),

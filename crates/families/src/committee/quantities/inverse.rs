@@ -6,7 +6,7 @@ use super::inputs::{
 };
 use super::linear::stable;
 use crate::committee::predictions::inverse::{features_needed, first_below};
-use crate::committee::predictions::regression::{Regression, Size};
+use crate::committee::predictions::regression::{CurveSize, Regression};
 use crate::committee::predictions::small_rate::{self, PowerLaw};
 use crate::committee::predictions::{feature::Features, late};
 use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
@@ -25,6 +25,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             DIMENSION,
             optional("M", Kind::Count, "hidden units of erf committees, for the late-time law"),
         ],
+        outputs: &["alpha", "alpha-small-rate", "alpha-erf-late", "alpha-finite-size", "examples"],
         compute: examples,
     },
     Quantity {
@@ -36,12 +37,14 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             default("eta", Kind::Number, "0", "learning rate"),
             VARIANCE
         ],
+        outputs: &["Nl", "Nl-random-basis"],
         compute: features,
     },
     Quantity {
         name: "effective-exponent",
         summary: "local exponent of the error in alpha, beside the one of the power law and the window in which it is admissible",
         inputs: with_spectrum![ETA, ALPHA],
+        outputs: &["alpha", "exponent", "small-rate", "integral", "power-law", "window", "admissible"],
         compute: exponent,
     },
 ];
@@ -52,7 +55,7 @@ fn examples(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let (target, dimension) = (positive(arguments, "target")?, dimension(arguments, &given));
     stable(rate, &given.spectrum, dimension)?;
     let regression = Regression::new(&given.spectrum, rate, start - 1.0);
-    let curve = regression.curve(Size::Limit);
+    let curve = regression.curve(CurveSize::Limit);
     let found = |curve: &dyn Fn(f64) -> f64| first_below(curve, target).map_or(Value::Null, |a| json!(a));
     let mut answer: Answer = vec![
         ("alpha", found(&|a| curve.error(a))),
@@ -64,7 +67,7 @@ fn examples(arguments: &Arguments) -> Result<Answer, QuantityError> {
     }
     if let Some(n) = dimension {
         given.spectrum.multiplicities(n).map_err(refused)?;
-        let finite = regression.curve(Size::Dimension(n as f64));
+        let finite = regression.curve(CurveSize::Dimension(n as f64));
         // The mean over runs is defined at whole steps; between them its modes interpolate.
         let alpha = first_below(|a| finite.between_steps(a), target);
         answer.push(("alpha-finite-size", alpha.map_or(Value::Null, |a| json!(a))));
@@ -98,7 +101,7 @@ fn exponent(arguments: &Arguments) -> Result<Answer, QuantityError> {
     if let Some(bad) = times.values.iter().find(|a| **a <= 0.0 || a.is_infinite()) {
         return refuse(format!("a local exponent at alpha = {bad} does not exist"));
     }
-    let exact = Regression::new(&given.spectrum, rate, 0.0).curve(Size::Limit);
+    let exact = Regression::new(&given.spectrum, rate, 0.0).curve(CurveSize::Limit);
     let small = |alpha: f64| {
         let step = 1e-4;
         let at = |x: f64| small_rate::error(&given.spectrum, rate, 1.0, alpha * x).ln();

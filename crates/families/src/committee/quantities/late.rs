@@ -19,6 +19,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
         name: "specialised-rates",
         summary: "erf units, K = M, near the specialised state: slow and fast coefficients, rates of error and overlaps, critical rate",
         inputs: with_spectrum![UNITS, optional("eta", Kind::Number, "learning rate, for the rates")],
+        outputs: &["slow", "fast", "critical", "error-rates", "overlap-rates"],
         compute: rates,
     },
     Quantity {
@@ -28,12 +29,14 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             required("p", Kind::Matrix, "p_ij = delta_i Sigma delta_j/N, M x M"),
             required("s", Kind::Matrix, "s_in = delta_i Sigma B_n/N, M x M"),
         ],
+        outputs: &["error"],
         compute: error,
     },
     Quantity {
         name: "late-law",
         summary: "erf units, K = M: law of the error long after the plateau, a sum of a slow and a fast group",
         inputs: with_spectrum![UNITS, ETA, VARIANCE, ALPHA],
+        outputs: &["alpha", "error"],
         compute: law,
     },
     Quantity {
@@ -54,6 +57,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             optional("from", Kind::Number, "propagate the state at this alpha by the linearised equations"),
             ALPHA,
         ],
+        outputs: &["shifted", "propagated", "ratio", "alpha", "error", "late-law"],
         compute: flow,
     },
 ];

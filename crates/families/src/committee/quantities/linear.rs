@@ -5,7 +5,7 @@ use super::inputs::{
     refuse, refused, required, spectrum, times, with_spectrum,
 };
 use crate::committee::predictions::regression::{
-    self, Regression, Size, critical_rate, critical_rate_at, optimal_rate,
+    self, CurveSize, Regression, critical_rate, critical_rate_at, optimal_rate,
 };
 use crate::committee::predictions::small_rate::{self, PowerLaw};
 use crate::committee::predictions::specialised::rate_coefficients;
@@ -22,24 +22,39 @@ pub(super) const QUANTITIES: &[Quantity] = &[
         name: "linear-error",
         summary: "linear units: mean error against alpha, exact in the learning rate, at small rate, as integral, at finite N",
         inputs: with_spectrum![ETA, VARIANCE, NOISE, STUDENTS, TEACHERS, DIMENSION, ALPHA],
+        outputs: &[
+            "alpha",
+            "exact",
+            "small-rate",
+            "ratio",
+            "integral",
+            "first-gamma",
+            "power-law",
+            "zeroth-order",
+            "upper-bound",
+            "finite-size",
+        ],
         compute: error,
     },
     Quantity {
         name: "linear-modes",
         summary: "linear units: rates and weights of the modes of the learning curve, and the eigenvalues they come from",
         inputs: with_spectrum![ETA],
+        outputs: &["rates", "k", "decay", "bare", "shift", "weight", "eigenvalue"],
         compute: modes,
     },
     Quantity {
         name: "linear-critical-rate",
         summary: "linear units: largest stable learning rate (also at finite N), and the one that learns fastest in the end",
         inputs: with_spectrum![DIMENSION],
+        outputs: &["critical", "optimal", "optimal-decay", "finite-size"],
         compute: critical,
     },
     Quantity {
         name: "linear-overlaps",
         summary: "linear units at small learning rate: R^(1) and Q^(1) against alpha",
         inputs: with_spectrum![ETA, VARIANCE, ALPHA],
+        outputs: &["alpha", "R", "Q"],
         compute: overlaps,
     },
     Quantity {
@@ -52,6 +67,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             STUDENTS,
             TEACHERS,
         ],
+        outputs: &["error"],
         compute: noise_floor,
     },
     Quantity {
@@ -63,6 +79,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             ETA,
             optional("M", Kind::Count, "hidden units of erf committees, for their slow and fast groups"),
         ],
+        outputs: &["from", "to", "exponent", "erf-fast", "erf-slow"],
         compute: window,
     },
 ];
@@ -97,7 +114,7 @@ fn error(arguments: &Arguments) -> Result<Answer, QuantityError> {
     stable(rate, &given.spectrum, dimension)?;
     let mut regression = Regression::new(&given.spectrum, rate, variance);
     regression.label_noise = not_negative(arguments, "noise_var")?;
-    let exact = regression.curve(Size::Limit);
+    let exact = regression.curve(CurveSize::Limit);
     let start = 1.0 + variance;
     let mut answer: Answer = vec![
         ("alpha", times.answer(|a| a)),
@@ -117,7 +134,7 @@ fn error(arguments: &Arguments) -> Result<Answer, QuantityError> {
     }
     if let Some(n) = dimension {
         given.spectrum.multiplicities(n).map_err(refused)?;
-        let finite = regression.curve(Size::Dimension(n as f64));
+        let finite = regression.curve(CurveSize::Dimension(n as f64));
         answer.push(("finite-size", times.answer(|a| finite.error(a))));
     }
     Ok(answer)
@@ -129,7 +146,7 @@ fn modes(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let merged = given.spectrum.merged();
     let rate = learning_rate(arguments)?;
     let regression = Regression::new(&merged, rate, 0.0);
-    let curve = regression.curve(Size::Limit);
+    let curve = regression.curve(CurveSize::Limit);
     let (values, amplitudes) = curve.modes();
     let count = merged.len() as f64;
     let decays: Vec<f64> = values.iter().map(|mu| -mu / rate).collect();

@@ -23,6 +23,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             default("D1", Kind::Number, "0", "row sum of the off-diagonal of T^(1)"),
             default("D2", Kind::Number, "0", "row sum of the off-diagonal of T^(2)"),
         ],
+        outputs: &["T2", "rate", "tau", "tau-loss"],
         compute: typical,
     },
     Quantity {
@@ -35,6 +36,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             optional("Ta", Kind::Any, "teacher overlaps per eigenspace, a list of M x M matrices"),
             default("eta", Kind::Number, "1", "learning rate"),
         ],
+        outputs: &["Q", "loss", "R", "mixture", "tau", "rate", "rates"],
         compute: any_teacher,
     },
     Quantity {
@@ -47,12 +49,14 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             default("seed", Kind::Number, "0", "of the teachers"),
             default("sample", Kind::Number, "0", "which of them"),
         ],
+        outputs: &["Q", "loss", "R", "mixture", "loss-equal-overlaps", "tau", "rates"],
         compute: sampled,
     },
     Quantity {
         name: "plateau-moments",
         summary: "R^(l) and Q^(l) on the plateau of erf units for typical teachers, l = 0..3 (or as many as asked)",
         inputs: with_spectrum![UNITS, default("orders", Kind::Count, "4", "how many orders")],
+        outputs: &["order", "R", "Q"],
         compute: moments,
     },
     Quantity {
@@ -69,6 +73,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
                 "logarithm of the asymmetry at the end over that at the start",
             ),
         ],
+        outputs: &["alpha"],
         compute: length,
     },
 ];

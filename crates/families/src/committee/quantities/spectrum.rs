@@ -14,6 +14,19 @@ pub(super) const QUANTITIES: &[Quantity] = &[Quantity {
         optional("groups", Kind::Count, "merge neighbouring eigenvalues into so many groups"),
         optional("normalise", Kind::Flag, "scale to (1/N) Tr = 1"),
     ],
+    outputs: &[
+        "eigenvalues",
+        "weights",
+        "rank",
+        "moments",
+        "merged",
+        "dropped",
+        "beta-fit",
+        "N",
+        "teacher-variance",
+        "curve-error",
+        "second-moment-error",
+    ],
     compute: describe,
 }];
 

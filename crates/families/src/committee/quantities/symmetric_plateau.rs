@@ -38,6 +38,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             optional("D", "0", "row sum of the off-diagonal of T"),
             OUTPUT,
         ],
+        outputs: &["R", "Q", "loss"],
         compute: plateau,
     },
     Quantity {
@@ -52,12 +53,14 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             optional("D2", "0", "row sum of the off-diagonal of T^(2)"),
             OUTPUT,
         ],
+        outputs: &["rate", "tau", "tau-loss", "growth", "coefficient"],
         compute: escape,
     },
     Quantity {
         name: "critical-rate",
         summary: "largest learning rate at which the specialised phase of erf units is stable (T = 1)",
         inputs: &[WIDTH, OUTPUT],
+        outputs: &["eta"],
         compute: critical_rate,
     },
     Quantity {
@@ -80,6 +83,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             },
             OUTPUT,
         ],
+        outputs: &["loss"],
         compute: loss,
     },
 ];

@@ -1,8 +1,8 @@
 //! Gradient flow of an adapter: trajectories, first passages, and where it ends
 //! (docs/derivations/lora.md#s4, docs/derivations/lora.md#s6).
 
-use super::landscape::{Landscape, State};
-use didact_math::ode::{Direction, Event, FieldFn, Method, OdeError, Options, Solution, Stop, solve};
+use super::landscape::{AdapterState, Landscape};
+use didact_math::ode::{Direction, FieldFn, Method, OdeError, OdeEvent, Options, Solution, Stop, solve};
 
 /// Gradient flow in the time that runs δ times as fast as that of the loss: u′ = −δ ∂L/∂u, and so on.
 #[derive(Debug, Clone, Copy)]
@@ -54,11 +54,11 @@ impl Destination {
 
 /// The end of a flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct End {
+pub struct FlowEnd {
     /// Which point.
     pub destination: Destination,
     /// The state there.
-    pub state: State,
+    pub state: AdapterState,
     /// When it was still moving last.
     pub time: f64,
 }
@@ -70,7 +70,7 @@ const NEAR: f64 = 1e-6;
 
 impl Flow<'_> {
     /// States at the given times, counted from the start.
-    pub fn states(&self, start: State, times: &[f64]) -> Result<Vec<State>, FlowError> {
+    pub fn states(&self, start: AdapterState, times: &[f64]) -> Result<Vec<AdapterState>, FlowError> {
         let end = times.iter().copied().fold(0.0, f64::max);
         let solution = self.solve(start, end, times, &[])?;
         match solution.report.stop {
@@ -82,14 +82,14 @@ impl Flow<'_> {
     /// The first time at which `excess` is not negative any more, and the state then; `None` when the cap comes first.
     pub fn first_passage(
         &self,
-        start: State,
+        start: AdapterState,
         cap: f64,
-        excess: impl Fn(State) -> f64,
-    ) -> Result<Option<(f64, State)>, FlowError> {
+        excess: impl Fn(AdapterState) -> f64,
+    ) -> Result<Option<(f64, AdapterState)>, FlowError> {
         if excess(start) >= 0.0 {
             return Ok(Some((0.0, start)));
         }
-        let passage = Event {
+        let passage = OdeEvent {
             name: "passage".into(),
             function: Box::new(|_, y: &[f64]| excess(state(y))),
             direction: Direction::Rising,
@@ -104,12 +104,12 @@ impl Flow<'_> {
     }
 
     /// The flow stands still.
-    fn arrival(&self) -> Event<'_> {
-        let slowness = |s: State| {
+    fn arrival(&self) -> OdeEvent<'_> {
+        let slowness = |s: AdapterState| {
             let v = self.landscape.velocity(s);
             ARRIVED - self.delta * v.amplitude.abs().max(v.overlap.abs()).max(v.stray.abs())
         };
-        Event {
+        OdeEvent {
             name: "arrival".into(),
             function: Box::new(move |_, y: &[f64]| slowness(state(y))),
             direction: Direction::Rising,
@@ -118,18 +118,18 @@ impl Flow<'_> {
     }
 
     /// Follows the flow until it stands still, or for `cap`.
-    pub fn end(&self, start: State, cap: f64) -> Result<End, FlowError> {
+    pub fn end(&self, start: AdapterState, cap: f64) -> Result<FlowEnd, FlowError> {
         let solution = self.solve(start, cap, &[], &[self.arrival()])?;
         let (last, time) = (state(&solution.last_state), solution.last_time);
         let destination = match solution.report.stop {
             Stop::Event { .. } | Stop::ReachedEnd => self.classify(last),
             stop => return Err(FlowError::Ended(stop)),
         };
-        Ok(End { destination, state: last, time })
+        Ok(FlowEnd { destination, state: last, time })
     }
 
     /// Which point a state is at. Spurious points are those where |m| = 1 and nothing moves.
-    fn classify(&self, state: State) -> Destination {
+    fn classify(&self, state: AdapterState) -> Destination {
         let population = &self.landscape.population;
         let law = self.landscape.law(state);
         let error = 2.0 * population.loss(law);
@@ -148,10 +148,10 @@ impl Flow<'_> {
     /// Polynomial units make the flow stiff (rates of He_12 spread over twelve decades); the others do not.
     fn solve(
         &self,
-        start: State,
+        start: AdapterState,
         end: f64,
         times: &[f64],
-        events: &[Event<'_>],
+        events: &[OdeEvent<'_>],
     ) -> Result<Solution, FlowError> {
         let stiff = self.landscape.population.student.degree().is_some_and(|k| k > 1);
         let options = Options {
@@ -177,8 +177,8 @@ pub fn correlation_invariant(amplitude: f64, overlap: f64) -> f64 {
     0.5 * (amplitude * amplitude + (-overlap * overlap).ln_1p())
 }
 
-fn state(y: &[f64]) -> State {
-    State {
+fn state(y: &[f64]) -> AdapterState {
+    AdapterState {
         amplitude: y[0],
         overlap: y[1].clamp(-1.0, 1.0),
         stray: y.get(2).map_or(0.0, |q| q.clamp(-1.0, 1.0)),
@@ -196,16 +196,16 @@ mod tests {
         Landscape::aligned(Population::matched(parse(name).unwrap()), mu)
     }
 
-    fn end_of(k: usize, mu: f64, start: f64, cap: f64) -> End {
+    fn end_of(k: usize, mu: f64, start: f64, cap: f64) -> FlowEnd {
         let landscape = matched(&format!("He{k}"), mu);
         Flow { landscape: &landscape, delta: 1.0 / time_scale(k) }
-            .end(State::aligned(start, start), cap)
+            .end(AdapterState::aligned(start, start), cap)
             .unwrap()
     }
 
     #[test]
     fn times_to_half_overlap_are_those_of_the_experiments_table() {
-        let start = State::aligned(1e-3f64.sqrt(), 1e-3f64.sqrt());
+        let start = AdapterState::aligned(1e-3f64.sqrt(), 1e-3f64.sqrt());
         for (name, mu, delta, expected, within) in [
             ("linear", 0.1, 1.0, 5.12, 0.005),
             ("linear", 0.5, 1.0, 13.03, 0.005),
@@ -263,11 +263,11 @@ mod tests {
             let scale = landscape.population.power(1.0).max(1.0);
             let flow = Flow { landscape: &landscape, delta: 1.0 / scale };
             let times: Vec<f64> = (0..=40).map(f64::from).collect();
-            let start = State { amplitude: 0.05, overlap: 0.04, stray: -0.03 };
+            let start = AdapterState { amplitude: 0.05, overlap: 0.04, stray: -0.03 };
             let states = flow.states(start, &times).unwrap();
             let losses: Vec<f64> = states.iter().map(|s| landscape.loss(*s)).collect();
             assert!(losses.windows(2).all(|w| w[1] <= w[0] + 1e-9 * scale), "{name} {labels}: {losses:?}");
-            let mirror = State { amplitude: -0.05, overlap: -0.04, stray: 0.03 };
+            let mirror = AdapterState { amplitude: -0.05, overlap: -0.04, stray: 0.03 };
             for (a, b) in states.iter().zip(flow.states(mirror, &times).unwrap()) {
                 assert!((a.amplitude + b.amplitude).abs() < 1e-8 && (a.overlap + b.overlap).abs() < 1e-8);
                 assert!(a.overlap.abs() <= 1.0);
@@ -280,7 +280,7 @@ mod tests {
         for name in ["linear", "erf(z)", "relu"] {
             let landscape = Landscape { misalignment: 0.6, ..matched(name, 0.4) };
             let flow = Flow { landscape: &landscape, delta: 1.0 };
-            let start = State { amplitude: 0.03, overlap: 0.03, stray: -0.02 };
+            let start = AdapterState { amplitude: 0.03, overlap: 0.03, stray: -0.02 };
             let end = flow.end(start, 1e5).unwrap();
             let half = 0.5f64.sqrt();
             assert_eq!(end.destination, Destination::Teacher, "{name}: {end:?}");
@@ -296,9 +296,9 @@ mod tests {
         let population = Population::new(unit.clone(), "plain", unit, LossName::Correlation).unwrap();
         let landscape = Landscape::aligned(population, 0.4);
         let states = Flow { landscape: &landscape, delta: 1.0 }
-            .states(State::aligned(0.05, 0.1), &[0.0, 1.0, 3.0])
+            .states(AdapterState::aligned(0.05, 0.1), &[0.0, 1.0, 3.0])
             .unwrap();
-        let invariant = |s: &State| correlation_invariant(s.amplitude, s.overlap);
+        let invariant = |s: &AdapterState| correlation_invariant(s.amplitude, s.overlap);
         for s in &states {
             assert!((invariant(s) - invariant(&states[0])).abs() < 1e-10, "{s:?}");
         }

@@ -13,7 +13,7 @@ use didact_math::gauss::quadrature::{REACH, gauss_hermite};
 
 /// Amplitude and overlaps of the adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct State {
+pub struct AdapterState {
     /// u.
     pub amplitude: f64,
     /// m = w·w*.
@@ -22,7 +22,7 @@ pub struct State {
     pub stray: f64,
 }
 
-impl State {
+impl AdapterState {
     /// Aligned pre-training: (u, m).
     pub fn aligned(amplitude: f64, overlap: f64) -> Self {
         Self { amplitude, overlap, stray: 0.0 }
@@ -65,8 +65,8 @@ impl Landscape {
     }
 
     /// (c, r) of a state; r in the form that cannot cancel.
-    pub fn law(&self, state: State) -> FieldLaw {
-        let State { amplitude: u, overlap: m, stray: q } = state;
+    pub fn law(&self, state: AdapterState) -> FieldLaw {
+        let AdapterState { amplitude: u, overlap: m, stray: q } = state;
         let (a, b, nu) = (self.mu, self.misalignment, self.nu);
         let along = a * m + b * q;
         let rest = if self.is_misaligned() {
@@ -78,13 +78,13 @@ impl Landscape {
     }
 
     /// L.
-    pub fn loss(&self, state: State) -> f64 {
+    pub fn loss(&self, state: AdapterState) -> f64 {
         self.population.loss(self.law(state))
     }
 
     /// ∂L/∂u, ∂L/∂m, ∂L/∂q.
-    pub fn gradient(&self, state: State) -> Gradient {
-        let State { amplitude: u, overlap: m, stray: q } = state;
+    pub fn gradient(&self, state: AdapterState) -> Gradient {
+        let AdapterState { amplitude: u, overlap: m, stray: q } = state;
         let slopes = self.population.slopes(self.law(state));
         let along = self.mu * m + self.misalignment * q;
         Gradient {
@@ -95,11 +95,11 @@ impl Landscape {
     }
 
     /// Time derivative of gradient flow on the sphere, δ = 1.
-    pub fn velocity(&self, state: State) -> State {
+    pub fn velocity(&self, state: AdapterState) -> AdapterState {
         let g = self.gradient(state);
         let (m, q) = (state.overlap, state.stray);
         let mixed = self.nu - m * q;
-        State {
+        AdapterState {
             amplitude: -g.amplitude,
             overlap: -((1.0 - m * m).max(0.0) * g.overlap
                 + if self.is_misaligned() { mixed * g.stray } else { 0.0 }),
@@ -108,9 +108,9 @@ impl Landscape {
     }
 
     /// (L, ∂L/∂u, ∂L/∂m) of aligned pre-training from `terms` Hermite coefficients.
-    pub fn by_series(&self, state: State, terms: usize) -> (f64, Gradient) {
+    pub fn by_series(&self, state: AdapterState, terms: usize) -> (f64, Gradient) {
         let (loss, slopes) = self.population.by_series(self.law(state), terms);
-        let State { amplitude: u, overlap: m, .. } = state;
+        let AdapterState { amplitude: u, overlap: m, .. } = state;
         let gradient = Gradient {
             amplitude: m * slopes.overlap + 2.0 * (u + self.mu * m) * slopes.variance,
             overlap: u * (slopes.overlap + 2.0 * self.mu * slopes.variance),
@@ -121,8 +121,8 @@ impl Landscape {
 
     /// The same by quadrature of the sample gradient, without σ″ (docs/derivations/lora.md#eq-6); needs |m| < 1:
     /// ∂L/∂u = −E[eσ′(s)b], (1 − m²)∂L/∂m = −uE[eσ′(s)(λ* − mb)], b = w·x.
-    pub fn by_quadrature(&self, state: State) -> (f64, Gradient) {
-        let State { amplitude: u, overlap: m, .. } = state;
+    pub fn by_quadrature(&self, state: AdapterState) -> (f64, Gradient) {
+        let AdapterState { amplitude: u, overlap: m, .. } = state;
         let across = (1.0 - m * m).max(0.0).sqrt();
         let Population { teacher, student, loss, .. } = &self.population;
         let residual = if loss.has_residual() { 1.0 } else { 0.0 };
@@ -214,13 +214,13 @@ mod tests {
             for loss in [LossName::Half, LossName::Correlation] {
                 for (mu, u, m) in STATES {
                     let l = landscape(teacher, labels, student, loss, mu);
-                    let g = l.gradient(State::aligned(u, m));
+                    let g = l.gradient(AdapterState::aligned(u, m));
                     let h = 1e-3;
                     let slope = |f: &dyn Fn(f64) -> f64| {
                         (8.0 * (f(h) - f(-h)) - (f(2.0 * h) - f(-2.0 * h))) / (12.0 * h)
                     };
-                    let du = slope(&|x| l.loss(State::aligned(u + x, m)));
-                    let dm = slope(&|x| l.loss(State::aligned(u, m + x)));
+                    let du = slope(&|x| l.loss(AdapterState::aligned(u + x, m)));
+                    let dm = slope(&|x| l.loss(AdapterState::aligned(u, m + x)));
                     // h⁴ f⁗′/30 of He_4 and ReLU near its kink, and rounding of a loss of size E[φ²]: 2e-16/h.
                     let scale = 1.0 + g.amplitude.abs() + g.overlap.abs() + l.population.power(1.0);
                     let what = format!("{teacher} {labels} {student} {loss:?} at {mu} {u} {m}");
@@ -236,7 +236,8 @@ mod tests {
         for (teacher, labels, student) in PAIRS {
             for loss in [LossName::Half, LossName::Correlation] {
                 for (mu, u, m) in STATES {
-                    let (l, state) = (landscape(teacher, labels, student, loss, mu), State::aligned(u, m));
+                    let (l, state) =
+                        (landscape(teacher, labels, student, loss, mu), AdapterState::aligned(u, m));
                     let (value, slow) = l.by_quadrature(state);
                     let fast = l.gradient(state);
                     let scale = 1.0 + l.population.power(1.0);
@@ -270,7 +271,7 @@ mod tests {
         ] {
             for (mu, u, m) in STATES {
                 let (l, state) =
-                    (landscape(teacher, labels, student, LossName::Half, mu), State::aligned(u, m));
+                    (landscape(teacher, labels, student, LossName::Half, mu), AdapterState::aligned(u, m));
                 let (loss, series) = l.by_series(state, terms);
                 let exact = l.gradient(state);
                 let scale = error * (1.0 + l.population.power(1.0));
@@ -296,7 +297,7 @@ mod tests {
     fn without_stray_weights_the_misaligned_flow_is_the_aligned_one() {
         let aligned = landscape("erf(z)", "plain", "erf(z)", LossName::Half, 0.4);
         let tiny = Landscape { misalignment: 1e-300, nu: 0.3, ..aligned.clone() };
-        let state = State { amplitude: 0.3, overlap: 0.2, stray: -0.5 };
+        let state = AdapterState { amplitude: 0.3, overlap: 0.2, stray: -0.5 };
         let (a, b) = (aligned.velocity(state), tiny.velocity(state));
         assert!((a.amplitude - b.amplitude).abs() < 1e-15 && (a.overlap - b.overlap).abs() < 1e-15);
     }
@@ -312,7 +313,7 @@ mod tests {
                 let aligned = landscape("erf(z)", "plain", "erf(z)", LossName::Half, mu);
                 Landscape { misalignment: sign * b, nu: sign * nu, ..aligned }
             };
-            let state = |sign: f64| State { amplitude: u, overlap: m, stray: sign * q };
+            let state = |sign: f64| AdapterState { amplitude: u, overlap: m, stray: sign * q };
             prop_assert!((l(1.0).loss(state(1.0)) - l(-1.0).loss(state(-1.0))).abs() < 1e-14);
             let (v, w) = (l(1.0).velocity(state(1.0)), l(-1.0).velocity(state(-1.0)));
             prop_assert!((v.amplitude - w.amplitude).abs() < 1e-14);
@@ -327,8 +328,8 @@ mod tests {
         ) {
             let aligned = landscape("erf(z)", "plain", "erf(z)", LossName::Half, mu);
             let l = Landscape { misalignment: b, nu, ..aligned };
-            let state = State { amplitude: u, overlap: m, stray: q };
-            let mirror = State { amplitude: -u, overlap: -m, stray: -q };
+            let state = AdapterState { amplitude: u, overlap: m, stray: q };
+            let mirror = AdapterState { amplitude: -u, overlap: -m, stray: -q };
             prop_assert!((l.loss(state) - l.loss(mirror)).abs() < 1e-14);
             let (v, w) = (l.velocity(state), l.velocity(mirror));
             prop_assert!((v.amplitude + w.amplitude).abs() < 1e-14);

@@ -4,7 +4,7 @@
 //! As B, d → ∞ at fixed d/B the step becomes deterministic, but the orthogonal part of the gradient keeps the squared
 //! length (d/B)E\[c²\] and shortens the overlap: this is what stops stage 1 of the two-stage method below |m| = 1.
 
-use super::landscape::{Landscape, State};
+use super::landscape::{AdapterState, Landscape};
 use didact_model::constraint::Retraction;
 
 /// One step of size η; aligned pre-training.
@@ -23,8 +23,8 @@ pub struct LargeBatch<'a> {
 impl LargeBatch<'_> {
     /// (u, m) after one step, from E[c a] = −(L_c + 2cL_r), E[c z] = −2uL_r√(1−m²) and E\[c²\], c = eσ′(s)
     /// (docs/derivations/lora.md#eq-41).
-    pub fn step(&self, state: State) -> State {
-        let State { amplitude: u, overlap: m, .. } = state;
+    pub fn step(&self, state: AdapterState) -> AdapterState {
+        let AdapterState { amplitude: u, overlap: m, .. } = state;
         let law = self.landscape.law(state);
         let slopes = self.landscape.population.slopes(law);
         let across = (1.0 - m * m).max(0.0).sqrt();
@@ -39,11 +39,11 @@ impl LargeBatch<'_> {
             * self.landscape.population.gradient_noise(law);
         let (first, second) = (m + self.step * u * along, across + self.step * u * aside);
         let length = (first * first + second * second + noise).sqrt();
-        State::aligned(u + self.step * own, first / length)
+        AdapterState::aligned(u + self.step * own, first / length)
     }
 
     /// (u, m) after so many steps.
-    pub fn after(&self, start: State, steps: u64) -> State {
+    pub fn after(&self, start: AdapterState, steps: u64) -> AdapterState {
         (0..steps).fold(start, |state, _| self.step(state))
     }
 }
@@ -71,7 +71,7 @@ mod tests {
             };
             // Both retractions have one fixed point (docs/derivations/lora.md#s9-3).
             for retraction in [Retraction::Euclidean, Retraction::Tangent] {
-                let fixed = State::aligned(u, m);
+                let fixed = AdapterState::aligned(u, m);
                 let next = LargeBatch { retraction, ..map }.step(fixed);
                 assert!((next.amplitude - u).abs() < 1e-8 && (next.overlap - m).abs() < 1e-8, "{next:?}");
             }
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn small_steps_without_noise_follow_the_flow() {
         let landscape = landscape("erf(z)", "plain", 0.4);
-        let state = State { amplitude: 0.3, overlap: 0.2, stray: 0.0 };
+        let state = AdapterState { amplitude: 0.3, overlap: 0.2, stray: 0.0 };
         let v = landscape.velocity(state);
         for retraction in [Retraction::Euclidean, Retraction::Tangent] {
             let step = 1e-6;

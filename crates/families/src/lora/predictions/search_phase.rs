@@ -2,7 +2,7 @@
 //! (docs/derivations/lora.md#s5, misaligned docs/derivations/lora.md#s7).
 
 use super::flow::{Flow, FlowError};
-use super::landscape::{Landscape, State};
+use super::landscape::{AdapterState, Landscape};
 use super::population::{FieldLaw, Population};
 use didact_math::gauss::GaussianRule;
 use didact_math::roots::brent;
@@ -25,7 +25,7 @@ pub struct Rates {
 impl Rates {
     /// At u = m = q = 0, in time rescaled by δ.
     pub fn of(landscape: &Landscape, delta: f64) -> Self {
-        let slopes = landscape.population.slopes(landscape.law(State::default()));
+        let slopes = landscape.population.slopes(landscape.law(AdapterState::default()));
         let coupling = -delta * (slopes.overlap + 2.0 * landscape.mu * slopes.variance);
         let stray = -2.0 * delta * landscape.misalignment * slopes.variance;
         Self::from_coefficients(coupling, stray, -2.0 * delta * slopes.variance, landscape.nu)
@@ -59,7 +59,7 @@ impl Rates {
     ///
     /// The largest root of p²e^{2λ_+t} + q²e^{2λ_−t} = R², p and q being the parts of the start along the eigenvectors,
     /// which are orthogonal: the unstable one is (λ_+, A).
-    pub fn linear_exit(&self, start: State, radius: f64) -> f64 {
+    pub fn linear_exit(&self, start: AdapterState, radius: f64) -> f64 {
         let (u, m) = (start.amplitude, start.overlap);
         if u.hypot(m) >= radius {
             return 0.0;
@@ -86,11 +86,11 @@ impl Rates {
 pub fn exit(
     landscape: &Landscape,
     delta: f64,
-    start: State,
+    start: AdapterState,
     radius: f64,
     cap: f64,
 ) -> Result<Option<f64>, FlowError> {
-    let excess = |s: State| s.amplitude.abs().max(s.overlap.abs()) - radius;
+    let excess = |s: AdapterState| s.amplitude.abs().max(s.overlap.abs()) - radius;
     Ok(Flow { landscape, delta }.first_passage(start, cap, excess)?.map(|(time, _)| time))
 }
 
@@ -139,7 +139,7 @@ pub struct Mechanics {
 
 impl Mechanics {
     /// Of a state; |m| < 1.
-    pub fn of(rates: &Rates, state: State) -> Self {
+    pub fn of(rates: &Rates, state: AdapterState) -> Self {
         let (position, speed) = (state.overlap.atanh(), rates.coupling * state.amplitude);
         let potential = potential(rates, position);
         let energy = 0.5 * speed * speed + potential;
@@ -178,8 +178,8 @@ mod tests {
             let l = landscape(name, labels, 0.37);
             let rates = Rates::of(&l, 1.0);
             let h = 1e-6;
-            let by_u = l.velocity(State::aligned(h, 0.0));
-            let by_m = l.velocity(State::aligned(0.0, h));
+            let by_u = l.velocity(AdapterState::aligned(h, 0.0));
+            let by_m = l.velocity(AdapterState::aligned(0.0, h));
             let scale = l.population.power(1.0);
             // ReLU has no second derivative at the origin of the adapter: its first-order error is h times a curvature.
             for (got, expected) in [
@@ -303,10 +303,10 @@ mod tests {
     #[test]
     fn linear_exit_is_where_the_linear_solution_is() {
         let rates = Rates::of(&landscape("linear", "plain", 0.2), 1.0);
-        let start = State::aligned(0.0316, 0.0316);
+        let start = AdapterState::aligned(0.0316, 0.0316);
         let time = rates.linear_exit(start, 0.2);
         assert!((time - 3.468911092478082).abs() < 1e-9, "{time}");
-        assert_eq!(rates.linear_exit(State::aligned(0.3, 0.0), 0.2), 0.0);
+        assert_eq!(rates.linear_exit(AdapterState::aligned(0.3, 0.0), 0.2), 0.0);
         let frozen = Rates::from_coefficients(0.0, 0.0, -1.0, 0.0);
         assert_eq!(frozen.linear_exit(start, 0.2), f64::INFINITY);
     }
@@ -317,7 +317,8 @@ mod tests {
         let l = landscape("linear", "plain", 0.3);
         let rates = Rates::of(&l, 1.0);
         let at = |t: f64| {
-            let s = Flow { landscape: &l, delta: 1.0 }.states(State::aligned(0.2, 0.4), &[t]).unwrap()[0];
+            let s =
+                Flow { landscape: &l, delta: 1.0 }.states(AdapterState::aligned(0.2, 0.4), &[t]).unwrap()[0];
             Mechanics::of(&rates, s)
         };
         let (before, now, after) = (at(0.999), at(1.0), at(1.001));
@@ -333,9 +334,9 @@ mod tests {
             let (of_overlap, of_amplitude) = descent(&l.population, mu, sign);
             let (u, h) = (sign - mu, 1e-5);
             // m = 1 − ε: m′ = rate ε; u′ = −rate (u − u*).
-            let near = l.velocity(State::aligned(u, 1.0 - h));
+            let near = l.velocity(AdapterState::aligned(u, 1.0 - h));
             assert!((near.overlap / h / of_overlap - 1.0).abs() < 1e-3, "{name}: {near:?} {of_overlap}");
-            let off = l.velocity(State::aligned(u + h, 1.0));
+            let off = l.velocity(AdapterState::aligned(u + h, 1.0));
             assert!((-off.amplitude / h / of_amplitude - 1.0).abs() < 1e-3, "{name}: {off:?} {of_amplitude}");
         }
     }

@@ -2,7 +2,7 @@
 //! (docs/derivations/lora.md#s8).
 
 use super::flow::{Flow, FlowError};
-use super::landscape::{Landscape, State};
+use super::landscape::{AdapterState, Landscape};
 
 /// The two landscapes of a schedule, and how it is judged.
 #[derive(Debug, Clone)]
@@ -14,7 +14,7 @@ pub struct TwoStage {
     /// δ.
     pub delta: f64,
     /// Where learning starts.
-    pub start: State,
+    pub start: AdapterState,
     /// Time given to the second stage.
     pub time: f64,
     /// Whether u is set back to 0 at the switch.
@@ -27,9 +27,9 @@ pub struct Switch {
     /// When the first stage ended.
     pub time: f64,
     /// The state at the switch.
-    pub state: State,
+    pub state: AdapterState,
     /// The state after the second stage.
-    pub last: State,
+    pub last: AdapterState,
     /// m_eff = W·w* at the end.
     pub effective: f64,
 }
@@ -44,7 +44,7 @@ impl TwoStage {
         let Some((time, state)) = stage.first_passage(self.start, 1e6, |s| s.overlap.abs() - overlap)? else {
             return Ok(None);
         };
-        let begin = if self.reset_amplitude { State { amplitude: 0.0, ..state } } else { state };
+        let begin = if self.reset_amplitude { AdapterState { amplitude: 0.0, ..state } } else { state };
         let last = Flow { landscape: &self.second, delta: self.delta }.states(begin, &[self.time])?[0];
         Ok(Some(Switch { time, state, last, effective: self.second.law(last).overlap }))
     }
@@ -97,7 +97,7 @@ mod tests {
             first: landscape("squared"),
             second: landscape("plain"),
             delta: 1.0 / time_scale(3),
-            start: State::aligned(0.0316, 0.0316),
+            start: AdapterState::aligned(0.0316, 0.0316),
             time: 2500.0,
             reset_amplitude,
         }

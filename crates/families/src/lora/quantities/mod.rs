@@ -5,7 +5,7 @@ mod hermite;
 mod rates;
 pub(super) mod two_layer;
 
-use super::landscape::{Landscape, State};
+use super::landscape::{AdapterState, Landscape};
 use super::population::LossName;
 use super::single_index::LoraSingleIndex;
 use didact_model::quantity::{Arguments, Input, Kind, Quantity, QuantityError};
@@ -105,12 +105,12 @@ fn positive(arguments: &Arguments, name: &str) -> Result<f64, QuantityError> {
 }
 
 /// (u, m) from two inputs, |m| ≤ 1.
-fn state(arguments: &Arguments, amplitude: &str, overlap: &str) -> Result<State, QuantityError> {
+fn state(arguments: &Arguments, amplitude: &str, overlap: &str) -> Result<AdapterState, QuantityError> {
     let m = arguments.number(overlap);
     if m.abs() > 1.0 {
         return Err(domain(format!("`{overlap}` is {m}; the overlap of unit vectors is between -1 and 1")));
     }
-    Ok(State::aligned(arguments.number(amplitude), m))
+    Ok(AdapterState::aligned(arguments.number(amplitude), m))
 }
 
 #[cfg(test)]

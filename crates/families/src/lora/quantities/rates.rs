@@ -14,6 +14,7 @@ pub(super) const RATES: Quantity = Quantity {
     name: "rates",
     summary: "search phase: A, B, the growth rate lambda_+ and the escape time tau of any pair of activations",
     inputs: &[MU, ACTIVATION, TEACHER, LABELS, LOSS, DELTA],
+    outputs: &["A", "B", "lambda-plus", "tau", "lambda-minus", "diverges"],
     compute: rates,
 };
 
@@ -21,6 +22,7 @@ pub(super) const LIMITS: Quantity = Quantity {
     name: "limits",
     summary: "escape time as mu -> 1, K/(1-mu)^2, and at mu -> 0, of a matched pair",
     inputs: &[ACTIVATION, DELTA],
+    outputs: &["strong", "weak", "weak-power", "slope-square", "weighted-slope-square"],
     compute: limits,
 };
 
@@ -37,6 +39,7 @@ pub(super) const MISALIGNED: Quantity = Quantity {
         LOSS,
         DELTA,
     ],
+    outputs: &["alpha", "beta", "G", "lambda-plus", "tau"],
     compute: misaligned,
 };
 
@@ -44,6 +47,7 @@ pub(super) const DESCENT: Quantity = Quantity {
     name: "descent-rates",
     summary: "rates of the approach to the teacher (sign 1) or its mirror (sign -1, even students): of 1-|m| and of u",
     inputs: &[MU, ACTIVATION, optional("sign", Kind::Number, "1", "sign of m_eff at the minimum"), DELTA],
+    outputs: &["overlap", "amplitude"],
     compute: descent,
 };
 
@@ -51,6 +55,7 @@ pub(super) const MECHANICS: Quantity = Quantity {
     name: "mechanics",
     summary: "search phase as a particle: position g = atanh m, speed, potential, energy and its rate",
     inputs: &[MU, ACTIVATION, TEACHER, LABELS, LOSS, U, M],
+    outputs: &["g", "speed", "V", "E", "power"],
     compute: mechanics,
 };
 
@@ -58,6 +63,7 @@ pub(super) const POTENTIAL: Quantity = Quantity {
     name: "potential",
     summary: "the potential V(g) = -A^2 log cosh g of the search phase",
     inputs: &[MU, ACTIVATION, TEACHER, LABELS, LOSS, required("g", Kind::Number, "position, atanh m")],
+    outputs: &["V"],
     compute: potential,
 };
 
@@ -71,6 +77,7 @@ pub(super) const ZEROS: Quantity = Quantity {
         LOSS,
         optional("points", Kind::Count, "800", "points of the scan for sign changes"),
     ],
+    outputs: &["mu", "B", "diverges", "count"],
     compute: zeros,
 };
 

@@ -48,12 +48,14 @@ pub(in crate::lora) const QUANTITIES: &[Quantity] = &[
             MU,
             OUTPUT,
         ],
+        outputs: &["rate", "tau", "distance"],
         compute: escape_rate_quantity,
     },
     Quantity {
         name: "final-loss",
         summary: "population loss after training of h2 units with v = 1 and equal mu, against rank",
         inputs: &[HIDDEN, RANK, Input { kind: Kind::Number, about: "strength of pre-training", ..MU }],
+        outputs: &["loss", "initial"],
         compute: final_loss_quantity,
     },
     Quantity {
@@ -67,6 +69,7 @@ pub(in crate::lora) const QUANTITIES: &[Quantity] = &[
             matrix("M", Kind::Rows, "overlaps of teachers and adapters, K x R"),
             matrix("Q", Kind::Matrix, "overlaps of the adapters, R x R"),
         ],
+        outputs: &["loss", "gradient", "noise"],
         compute: averages_quantity,
     },
 ];

@@ -5,7 +5,7 @@
 use super::network::Network;
 use super::noise::{GradientNoise, NoiseError, NoiseTable, check_noise, classes};
 use super::orthonormal::Signal;
-use didact_math::ode::{self, Event, FieldFn, Options, Stop};
+use didact_math::ode::{self, FieldFn, OdeEvent, Options, Stop};
 use didact_math::roots::brent;
 use std::f64::consts::PI;
 
@@ -128,7 +128,7 @@ impl<'a> FiniteStep<'a> {
         let mut field = FieldFn::new(1, |_, m: &[f64], out: &mut [f64]| {
             out[0] = self.drift(m[0].clamp(-1.0, 1.0), gamma);
         });
-        let events = [Event::new("passage", |_, m: &[f64]| m[0].abs() - level).terminal()];
+        let events = [OdeEvent::new("passage", |_, m: &[f64]| m[0].abs() - level).terminal()];
         let options = Options { relative: 1e-10, absolute: 1e-12, ..Options::default() };
         let solution = ode::solve(&mut field, 0.0, &[from], 1e4 * scale, &[], &events, &options).ok()?;
         match solution.report.stop {

@@ -6,7 +6,7 @@
 
 use super::plateau::{Widths, staircase};
 use didact_math::linalg::{Mat, svd};
-use didact_math::ode::{Direction, Event, FieldFn, OdeError, Options, Saving, Solution, Stop, solve};
+use didact_math::ode::{Direction, FieldFn, OdeError, OdeEvent, Options, Saving, Solution, Stop, solve};
 
 /// Learning from orthogonal students of equal norm.
 #[derive(Debug, Clone)]
@@ -77,7 +77,7 @@ impl SingularFlow {
         })
     }
 
-    fn solve(&self, end: f64, times: &[f64], events: &[Event]) -> Result<Solution, OdeError> {
+    fn solve(&self, end: f64, times: &[f64], events: &[OdeEvent]) -> Result<Solution, OdeError> {
         let mut state = self.singular.clone();
         state.resize(self.singular.len() + self.widths.student as usize, self.norm);
         // The smallest overlap that grows is amplified by the inverse of its size: it must be known to all digits.
@@ -120,7 +120,7 @@ impl SingularFlow {
             return Ok(HalfLoss::Never(floor));
         }
         let (count, widths) = (self.singular.len(), self.widths);
-        let crossing = Event::new("half", move |_, state: &[f64]| {
+        let crossing = OdeEvent::new("half", move |_, state: &[f64]| {
             let (s, q) = state.split_at(count);
             risk(widths, s, q) - half
         });

@@ -1,6 +1,6 @@
 //! Any link: samples sorted by their label, conditional moments from cells of neighbours.
 
-use super::{KernelSum, Link, Method};
+use super::{ConditionalMethod, KernelSum, Link};
 use crate::landscape::error::LandscapeError;
 use didact_math::linalg::{Mat, symmetric_eigen};
 use didact_math::random::{RngAddress, Stream};
@@ -14,7 +14,7 @@ const CELLS: usize = 512;
 ///
 /// The samples of two independent groups fall into common cells of y, and K ⊗ K is the product of their two estimates: unbiased, where the
 /// square of one estimate would add its variance. Cells have equal numbers of samples; equal labels share a cell.
-pub(super) fn kernel(k: usize, link: Link) -> Result<(Mat, f64, Method), LandscapeError> {
+pub(super) fn kernel(k: usize, link: Link) -> Result<(Mat, f64, ConditionalMethod), LandscapeError> {
     let mut mean = Mat::zeros(k * k, k * k);
     let mut largest = Vec::new();
     for pair in 0..GROUPS / 2 {
@@ -35,7 +35,7 @@ pub(super) fn kernel(k: usize, link: Link) -> Result<(Mat, f64, Method), Landsca
     let n = largest.len() as f64;
     let centre = largest.iter().sum::<f64>() / n;
     let variance = largest.iter().map(|l| (l - centre).powi(2)).sum::<f64>() / (n - 1.0);
-    Ok((mean, (variance / n).sqrt(), Method::Sampled))
+    Ok((mean, (variance / n).sqrt(), ConditionalMethod::Sampled))
 }
 
 /// Independent samples, and their order by label.
