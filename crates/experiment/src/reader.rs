@@ -218,9 +218,12 @@ impl<'a> Checker<'a> {
             Value::Array(names) => names.iter().filter_map(Value::as_str).any(of_type),
             _ => true,
         };
+        // A schema of alternatives, such as a list of names, fits where one of them does.
+        let alternatives = ["oneOf", "anyOf"].iter().filter_map(|key| schema[*key].as_array());
+        let one_fits = alternatives.map(|all| all.iter().any(|a| self.fits(a, value))).all(|fits| fits);
         let tags = schema["properties"].as_object().into_iter().flatten();
         let mut tags = tags.filter_map(|(key, property)| Some((key, property.get("const")?)));
-        right_type && tags.all(|(key, tag)| value.get(key).is_none_or(|given| given == tag))
+        right_type && one_fits && tags.all(|(key, tag)| value.get(key).is_none_or(|given| given == tag))
     }
 
     /// The keys of the table that is wanted, for a hint.

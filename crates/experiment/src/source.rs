@@ -400,8 +400,13 @@ fn in_plain_words(message: &str) -> String {
             text.replace_range(at..length.map_or(text.len(), |l| end + l), words);
         }
     }
-    let words =
-        [("a sequence", "a list"), ("sequence", "list"), ("a map", "a table"), ("floating point", "number")];
+    let words = [
+        ("wanted ", "expected "),
+        ("a sequence", "a list"),
+        ("sequence", "list"),
+        ("a map", "a table"),
+        ("floating point", "number"),
+    ];
     words
         .iter()
         .fold(text, |text, (from, to)| text.replace(from, to))
