@@ -25,7 +25,7 @@ pub struct Diagnostic {
     /// What to do.
     pub hint: Option<String>,
     /// Where: file, line (from 1), column (from 1), length, and the line itself.
-    pub place: Option<Place>,
+    pub place: Option<Box<Place>>,
     /// The key that the place was found by.
     key: Option<String>,
 }
@@ -65,7 +65,7 @@ impl Diagnostic {
 
     /// About a key of the source.
     pub fn at_key(mut self, source: &Source, path: &str) -> Self {
-        self.place = source.find_key(path).map(|range| source.place(range));
+        self.place = source.find_key(path).map(|range| Box::new(source.place(range)));
         self.key = Some(path.to_string());
         self
     }
@@ -229,7 +229,7 @@ impl Source {
             length: 1,
             text,
         };
-        Diagnostic { message: error.to_string(), hint: None, place: Some(place), key: None }
+        Diagnostic { message: error.to_string(), hint: None, place: Some(Box::new(place)), key: None }
     }
 
     /// A message of the deserialiser, with the nearest match for unknown names and the best place known.
@@ -253,11 +253,11 @@ impl Source {
                 self.text.get(s.clone()).is_some_and(|t| t.contains(unknown) && !t.contains('\n'))
             });
             let range = exact.or_else(|| self.find_word(unknown, kind == "key")).or(span);
-            diagnostic.place = range.map(|r| self.place(r));
+            diagnostic.place = range.map(|r| Box::new(self.place(r)));
             return diagnostic;
         }
         let named = span.clone().and_then(|span| self.find_in_run(message, span));
-        diagnostic.place = named.or(span).map(|range| self.place(range));
+        diagnostic.place = named.or(span).map(|range| Box::new(self.place(range)));
         diagnostic
     }
 
@@ -356,7 +356,7 @@ impl Source {
                 let entry = list.get(index.unwrap_or(0));
                 table = entry.and_then(|v| v.get_ref().as_table());
                 // A key that the entry lacks is pointed at in that entry, not in the first one.
-                found = entry.filter(|_| index.is_some()).map(|v| v.span()).or(found);
+                found = entry.filter(|_| index.is_some()).map(toml::Spanned::span).or(found);
             }
             if table.is_none() {
                 return found;

@@ -100,7 +100,7 @@ fn long_run(name: &str) -> (std::process::Child, std::path::PathBuf, std::path::
     let child = command.spawn().unwrap();
     // The folder is made after everything that listens to signals.
     let begun = std::time::Instant::now();
-    while !out.exists() && begun.elapsed() < Duration::from_secs(60) {
+    while !out.exists() && begun.elapsed() < Duration::from_mins(1) {
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_millis(300));

@@ -38,8 +38,11 @@ pub(super) struct LayerData {
     /// Of markers: one of them, drawn at the origin.
     marker: Option<String>,
     /// Of a heat map: its rows from the bottom, and the corners.
-    map: Option<(Vec<Vec<f64>>, [f64; 2], [f64; 2])>,
+    map: Option<MapData>,
 }
+
+/// A heat map: its rows from the bottom, the left lower corner and the right upper one.
+type MapData = (Vec<Vec<f64>>, [f64; 2], [f64; 2]);
 
 impl Data {
     pub(super) fn new(figure: &Figure, book: &Book, page: &Scene) -> Self {
@@ -227,8 +230,8 @@ impl LayerData {
 /// agree. A group may join series of one colour that are different things in different panels.
 fn title(series: &str, nearest: [&Panel; 2], figure: &Figure) -> Option<String> {
     let legend = |panel: &Panel| {
-        let own = panel.layers.iter().filter(|layer| layer.series() == Some(series));
-        own.filter_map(Layer::legend).next().map(plain)
+        let mut own = panel.layers.iter().filter(|layer| layer.series() == Some(series));
+        own.find_map(Layer::legend).map(plain)
     };
     nearest.into_iter().find_map(legend).or_else(|| {
         let mut all: Vec<String> = figure.panels.iter().filter_map(legend).collect();

@@ -31,10 +31,10 @@ impl Prose {
     }
 
     fn formula(&mut self, tex: &str) -> String {
-        let source = format!("${tex}$");
-        let Ok(set) = self.typesetter.set(&source) else { return escape(&source) };
         // Italics and accents reach a little beyond their boxes.
         const EDGE: f64 = 0.06;
+        let source = format!("${tex}$");
+        let Ok(set) = self.typesetter.set(&source) else { return escape(&source) };
         let (width, height, depth) = (set.width + 2.0 * EDGE, set.height + EDGE, set.depth + EDGE);
         let mut drawing = format!(
             "<svg class=\"tex\" role=\"img\" aria-label=\"{}\" viewBox=\"{} {} {} {}\" style=\"width:{}em;height:{}em;vertical-align:{}em\">",
