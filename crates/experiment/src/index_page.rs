@@ -56,9 +56,9 @@ impl Entry {
     }
 }
 
-/// Writes `index.html` into `root`, beside the folders of the experiments.
-pub fn write(root: &Path, title: &str, citation: &str, entries: &[Entry]) -> io::Result<PathBuf> {
-    let path = root.join("index.html");
+/// Writes `<key>.html` into `root`, beside the folders of the experiments: pages of several papers do not meet.
+pub fn write(root: &Path, key: &str, title: &str, citation: &str, entries: &[Entry]) -> io::Result<PathBuf> {
+    let path = root.join(format!("{key}.html"));
     write_atomically(&path, html(title, citation, entries).as_bytes())?;
     Ok(path)
 }
