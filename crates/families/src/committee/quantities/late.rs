@@ -143,11 +143,17 @@ fn flow(arguments: &Arguments) -> Result<Answer, QuantityError> {
     // Rates spread over L^{1+beta}: from a few dozen eigenvalues on the stabilised method is the faster one.
     let method = if given.spectrum.len() > 32 { Method::Stabilised } else { Method::Dop853 };
     let mut states = flow.solve(&state, &all, tolerance, method).map_err(refused)?;
+    if let Some(time) = all.get(states.len()) {
+        return refuse(format!("the flow cannot be followed to alpha = {time:e}; ask for earlier times or a smaller eta"));
+    }
     let mut answer: Answer = Vec::new();
     if let Some(origin) = origin {
         let late = states.remove(0).0.late(units, &given.spectrum);
         let shifted: Vec<f64> = times.values.iter().map(|a| a - origin).collect();
         let errors = late.errors(&given.spectrum, rate, &shifted).map_err(refused)?;
+        if let Some(time) = times.values.get(errors.len()) {
+            return refuse(format!("the late law cannot be followed to alpha = {time:e}; ask for earlier times"));
+        }
         let ratio: Vec<f64> = errors.iter().zip(&states).map(|(e, s)| e / s.1).collect();
         answer.push(("shifted", times.list(&shifted)));
         answer.push(("propagated", times.list(&errors)));

@@ -225,7 +225,7 @@ fn moments(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let (m, given) = (arguments.count("M"), spectrum(arguments)?);
     let order = |l: usize| equal_overlaps(m, given.spectrum.moment(l as i32), 0.0);
     let plateau = Plateau::new(&order(1)).map_err(refused)?;
-    let pairs: Vec<(f64, f64)> = (0..arguments.count("orders"))
+    let pairs: Vec<(f64, f64)> = (0..arguments.count_up_to("orders", 100)?)
         .map(|l| {
             let (cross, student) = plateau.moments(&order(l));
             (cross[0], student)

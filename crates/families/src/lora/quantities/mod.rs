@@ -69,6 +69,9 @@ fn domain(message: impl Into<String>) -> QuantityError {
     QuantityError::Domain(message.into())
 }
 
+/// Why an escape time is missing.
+const NO_GROWTH: &str = "infinite: nothing grows";
+
 /// A number, or null where it is infinite (JSON has no infinity).
 fn number(value: f64) -> Value {
     if value.is_finite() { json!(value) } else { Value::Null }

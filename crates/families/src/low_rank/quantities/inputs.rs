@@ -45,6 +45,9 @@ pub(super) const MODE: Input = optional(
 );
 pub(super) const OUTPUT_SCALE: Input = optional("A", Kind::Number, "1", "output scale");
 pub(super) const OVERLAPS: Input = needed("m", Kind::Numbers, "overlaps u·û");
+/// Hidden units of a network of which sums over units, or over numbers of units, are computed.
+pub(super) const MOST_UNITS: usize = 2048;
+
 pub(super) const UNITS: Input = needed("k", Kind::Count, "hidden units");
 pub(super) const PRODUCT: Input = needed("BB", Kind::Number, "(sum b)(sum b_hat)");
 pub(super) const OVERLAP: Input = needed("O", Kind::Number, "sum b b_hat = k omega");
@@ -155,7 +158,7 @@ pub(super) fn orthonormal<'a>(
     a: &Arguments,
     activation: &'a dyn Activation,
 ) -> Result<Signal<'a>, QuantityError> {
-    let (k, product, overlap) = (a.count("k"), a.number("BB"), a.number("O"));
+    let (k, product, overlap) = (a.count_up_to("k", MOST_UNITS)?, a.number("BB"), a.number("O"));
     let whole = product.fract() == 0.0 && overlap.fract() == 0.0;
     if !whole || !sums_are_possible(k, product as i64, overlap as i64) {
         return Err(domain(format!(

@@ -6,7 +6,7 @@ use super::{
 use crate::quadratic::escape::Starts;
 use crate::quadratic::singular::{HalfLoss, SingularFlow};
 use didact_math::ode::OdeError;
-use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
+use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError, explained};
 use serde_json::json;
 
 const CAP: Input = Input {
@@ -55,10 +55,10 @@ fn time(arguments: &Arguments) -> Result<Answer, QuantityError> {
 
 fn starts(arguments: &Arguments) -> Result<Starts, QuantityError> {
     Ok(Starts {
-        students: arguments.count("p"),
-        teachers: arguments.count("p_star"),
+        students: arguments.count_up_to("p", 200)?,
+        teachers: arguments.count_up_to("p_star", 200)?,
         deviation: epsilon(arguments)?,
-        count: arguments.count("starts") as u32,
+        count: arguments.count_up_to("starts", 10_000)? as u32,
         seed: arguments.number("seed") as u64,
     })
 }
@@ -73,11 +73,13 @@ pub(super) const STATISTICS: Quantity = Quantity {
         let found = starts.half_loss(rate_or_flow(a)?, a.number("cap")).map_err(numerical)?;
         // A mean over the starts that converged would be biased: there is none unless all did.
         let all = found.missed == 0;
-        Ok(vec![
+        let answer = vec![
             ("mean", if all { json!(found.times.mean()) } else { json!(null) }),
             ("error", if all { json!(found.times.standard_error()) } else { json!(null) }),
             ("not-converged", json!(f64::from(found.missed) / f64::from(starts.count))),
-        ])
+        ];
+        let biased = "not all starts lose half of their loss before `cap`";
+        Ok(explained(answer, &[("mean", biased), ("error", biased)]))
     },
 };
 
