@@ -8,7 +8,7 @@ use didact_model::Monitor;
 use didact_model::quantity::{Answer, Quantity};
 use rayon::prelude::*;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Every quantity with its path, `group/name`.
 pub fn all() -> Vec<(String, &'static Quantity)> {
@@ -46,6 +46,16 @@ pub fn check<'a>(path: &str, inputs: impl IntoIterator<Item = &'a str>) -> Resul
         Some(input) => Err(format!("`{path}` needs the input `{}`: {}", input.name, input.about)),
         None => Ok(()),
     }
+}
+
+/// Whether the inputs are of the kinds and magnitudes that a quantity takes; nothing is computed.
+pub fn admits(path: &str, inputs: &Map<String, Value>) -> Result<(), String> {
+    find(path)?.admits(inputs).map_err(|e| e.to_string())
+}
+
+/// The inputs of a scan at a point of its grid.
+pub fn inputs_at(spec: &ScanSpec, point: &Point) -> Map<String, Value> {
+    spec.inputs.iter().chain(&point.values).map(|(k, v)| (k.clone(), v.clone())).collect()
 }
 
 /// Its named entries.
@@ -87,8 +97,7 @@ pub fn scan(spec: &ScanSpec, grid: &[Point], monitor: &dyn Monitor) -> Option<Ro
         if monitor.cancelled() {
             return None;
         }
-        let inputs = spec.inputs.iter().chain(&point.values).map(|(k, v)| (k.clone(), v.clone())).collect();
-        let entries = compute(&spec.quantity, &inputs)
+        let entries = compute(&spec.quantity, &inputs_at(spec, point))
             .map(|answer| answer.into_iter().map(|(name, value)| (name.to_string(), value)).collect());
         monitor.advance(1.0);
         Some(entries)
@@ -108,12 +117,10 @@ impl Scan {
     pub fn csv(&self) -> String {
         let inputs: Vec<&String> =
             self.rows.first().map(|(p, _)| p.values.keys().collect()).unwrap_or_default();
-        let entries: Vec<&String> = self
-            .rows
-            .iter()
-            .find_map(|(_, e)| e.as_ref().ok())
-            .map(|e| e.keys().collect())
-            .unwrap_or_default();
+        // Not every row has every entry: some have the reason why one is missing.
+        let entries: BTreeSet<&String> =
+            self.rows.iter().filter_map(|(_, e)| e.as_ref().ok()).flat_map(BTreeMap::keys).collect();
+        let entries: Vec<&String> = entries.into_iter().collect();
         let names: Vec<&str> = inputs.iter().chain(&entries).map(|n| n.as_str()).collect();
         let mut text = names.join(",") + "\n";
         for (point, answer) in &self.rows {

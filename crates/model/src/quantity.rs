@@ -152,8 +152,25 @@ pub enum QuantityError {
 pub struct Arguments(Map<String, Value>);
 
 impl Quantity {
+    /// Whether the inputs are of the kinds and magnitudes that are declared; nothing is computed.
+    pub fn admits(&self, given: &Map<String, Value>) -> Result<(), QuantityError> {
+        self.arguments(given).map(|_| ())
+    }
+
     /// Checks the inputs and computes.
     pub fn evaluate(&self, given: &Map<String, Value>) -> Result<Answer, QuantityError> {
+        let answer = (self.compute)(&self.arguments(given)?)?;
+        debug_assert!(
+            answer.iter().all(|(name, _)| *name == REASON || self.outputs.contains(name)),
+            "`{}` declares the outputs {:?} and gives {answer:?}",
+            self.name,
+            self.outputs
+        );
+        self.without_unexplained_gaps(answer)
+    }
+
+    /// The inputs with defaults, checked against their declaration.
+    fn arguments(&self, given: &Map<String, Value>) -> Result<Arguments, QuantityError> {
         if let Some(name) = given.keys().find(|k| self.inputs.iter().all(|i| i.name != k.as_str())) {
             let known = self.inputs.iter().map(|i| i.name).collect::<Vec<_>>().join(", ");
             return Err(QuantityError::Unknown { name: name.clone(), known });
@@ -172,14 +189,7 @@ impl Quantity {
             }
             checked.insert(input.name.into(), value);
         }
-        let answer = (self.compute)(&Arguments(checked))?;
-        debug_assert!(
-            answer.iter().all(|(name, _)| *name == REASON || self.outputs.contains(name)),
-            "`{}` declares the outputs {:?} and gives {answer:?}",
-            self.name,
-            self.outputs
-        );
-        self.without_unexplained_gaps(answer)
+        Ok(Arguments(checked))
     }
 
     /// Refuses an answer with a number that is not finite (`null` in JSON), unless the quantity says what that means.
