@@ -36,8 +36,10 @@ pub(crate) const TEX: &[&str] = &[
     "\\limits", "\\operatorname{f}", "\\def\\a{\\a}\\a", "\\newcommand{\\b}{\\b\\b}\\b", "\\rule{1em}{1em}", "\\kern1em",
 ];
 
+/// The repository: the current folder if it is one, or where this was built.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    let here = PathBuf::from(".");
+    if here.join("papers").is_dir() { here } else { Path::new(env!("CARGO_MANIFEST_DIR")).join("../..") }
 }
 
 /// Files below a folder of the repository with this ending, in the order of their names.

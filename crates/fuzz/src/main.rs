@@ -4,9 +4,20 @@
 //! swapped, repeated, cut and replaced by words of the language and by hostile numbers. An input that draws an answer of a
 //! new kind joins the corpus. Everything follows from the seed, so that a run can be repeated.
 //!
+//! `fuzz campaign PROGRAM CHECKS RUNS SEED` does the same to the program itself, from outside.
+//!
 //! The input at work lies in a file, so that it is there even when the process is ended by the system; an input that
 //! panics, takes too long or takes too much memory ends the run with exit code 1 and the name of that file.
 
+/// A line on stdout, whether somebody reads it or not.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout().lock(), $($text)*);
+    }};
+}
+
+mod campaign;
 mod corpus;
 mod mutate;
 mod random;
@@ -27,14 +38,6 @@ const MOST_KEPT: usize = 4000;
 
 /// Growth of the resident memory between the end of the first tenth of a run and its end that counts as a leak, in bytes.
 const MOST_GROWTH: u64 = 64 << 20;
-
-/// A line on stdout, whether somebody reads it or not.
-macro_rules! say {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stdout().lock(), $($text)*);
-    }};
-}
 
 /// How long a run goes on.
 #[derive(Debug, Clone, Copy)]
@@ -62,10 +65,16 @@ fn main() -> ExitCode {
     {
         return replay(target, file);
     }
+    if let [first, program, checks, runs, seed] = words.as_slice()
+        && first == "campaign"
+        && let (Ok(checks), Ok(runs), Ok(seed)) = (checks.parse(), runs.parse(), seed.parse())
+    {
+        return campaign::Campaign { program: program.into(), checks, runs, seed }.go();
+    }
     match arguments(&words) {
         Ok(arguments) => fuzz(&arguments),
         Err(message) => {
-            say!("{message}\nusage: fuzz TARGET (--seconds S | --runs N) [--seed K], fuzz TARGET @FILE, fuzz list");
+            say!("{message}\nusage: fuzz TARGET (--seconds S | --runs N) [--seed K], fuzz TARGET @FILE, fuzz list,\n       fuzz campaign PROGRAM CHECKS RUNS SEED");
             ExitCode::from(2)
         }
     }
@@ -157,6 +166,7 @@ fn fuzz(arguments: &Arguments) -> ExitCode {
 
 /// An answer without what is particular in it: numbers, and names in quotes.
 fn kind(answer: &str) -> String {
-    let outside = answer.split('`').step_by(2).collect::<Vec<_>>().join("`");
-    outside.chars().filter(|c| !c.is_ascii_digit()).take(200).collect()
+    let first = answer.lines().next().unwrap_or_default();
+    let outside = first.split('`').step_by(2).collect::<Vec<_>>().join("`");
+    outside.chars().filter(|c| c.is_ascii_alphabetic() || *c == ' ').take(120).collect()
 }

@@ -65,7 +65,8 @@ impl Mutator {
             6 if !parts.is_empty() => {
                 let length = 1 + random.below(8.min(parts.len() - inside));
                 let again: Vec<&[u8]> = parts[inside..inside + length].to_vec();
-                for _ in 0..=random.below(if random.below(10) == 0 { 300 } else { 3 }) {
+                let most = if random.below(10) == 0 { 300 } else { 3 };
+                for _ in 0..=random.below(most) {
                     let here = inside.min(parts.len());
                     parts.splice(here..here, again.iter().copied());
                 }

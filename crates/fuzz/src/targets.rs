@@ -11,6 +11,7 @@ use didact_math::expression::Expression;
 use didact_model::link::Link;
 use didact_model::spectrum::file;
 use serde_json::{Map, Value};
+use std::hint::black_box;
 
 /// One reader.
 pub(crate) struct Target {
@@ -130,8 +131,10 @@ fn expression(input: &[u8]) -> String {
             let mut slope = vec![0.0; count];
             for x in POINTS {
                 let at = vec![x; count];
-                let _ = (formula.value(&at), formula.gradient(&at, &mut slope));
-                (0..count).for_each(|variable| drop(formula.jet(&at, variable)));
+                black_box((formula.value(&at), formula.gradient(&at, &mut slope)));
+                (0..count).for_each(|variable| {
+                    black_box(formula.jet(&at, variable));
+                });
             }
             format!("formula of {count} variables")
         }
@@ -139,7 +142,9 @@ fn expression(input: &[u8]) -> String {
     };
     let unit = match activation::parse(&whole) {
         Ok(unit) => {
-            POINTS.iter().for_each(|z| drop(unit.jet(*z)));
+            POINTS.iter().for_each(|z| {
+                black_box(unit.jet(*z));
+            });
             format!("activation with {} kinks", unit.kinks().len())
         }
         Err(error) => error.to_string(),
@@ -153,7 +158,9 @@ fn link(input: &[u8]) -> String {
     for directions in [1, 2, 3] {
         match Link::parse(&whole, directions) {
             Ok(link) => {
-                POINTS.iter().for_each(|z| drop(link.label(&vec![*z; directions], 0.3)));
+                POINTS.iter().for_each(|z| {
+                    black_box(link.label(&vec![*z; directions], 0.3));
+                });
                 answer += "link ";
             }
             Err(error) => answer += &error.to_string(),

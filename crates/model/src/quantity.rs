@@ -205,31 +205,41 @@ impl Quantity {
 }
 
 fn check(input: &Input, value: &Value) -> Result<(), QuantityError> {
-    let (right, expected) = match input.kind {
-        Kind::Number => (value.as_f64().is_some_and(moderate), "0 or a number of magnitude from 1e-100 to 1e100"),
-        Kind::Count => {
-            let count = |v: f64| (1.0..=LARGEST_COUNT).contains(&v) && v.fract() == 0.0;
-            (value.as_f64().is_some_and(count), "a whole number from 1 to 1e15")
+    const MODERATE: &str = "0 or magnitudes from 1e-100 to 1e100, and no more than a million numbers";
+    let whole = |v: f64| v >= 1.0 && v.fract() == 0.0;
+    let (of_kind, kind, within, limits) = match input.kind {
+        Kind::Number => {
+            let number = value.as_f64().filter(|v| v.is_finite());
+            (number.is_some(), "a finite number", number.is_some_and(moderate), MODERATE)
         }
-        Kind::Text => (value.is_string(), "a word"),
-        Kind::Flag => (value.is_boolean(), "true or false"),
-        Kind::Numbers => (
-            numbers(value).is_some_and(|list| !list.is_empty() && all_moderate(&list)),
-            "a list of numbers such as [1, 0.5], each 0 or of magnitude from 1e-100 to 1e100",
-        ),
-        Kind::Matrix => (
-            rows(value).is_some_and(|m| m.rows() == m.cols() && all_moderate(m.as_slice())),
-            "a square matrix such as [[1, 0], [0, 1]], each 0 or of magnitude from 1e-100 to 1e100",
-        ),
-        Kind::Rows => (
-            rows(value).is_some_and(|m| m.cols() > 0 && all_moderate(m.as_slice())),
-            "rows of equal length such as [[1, 0, 0], [0, 1, 0]], each 0 or of magnitude from 1e-100 to 1e100",
-        ),
-        Kind::Any => (true, "anything"),
+        Kind::Count => {
+            let count = value.as_f64().filter(|v| whole(*v));
+            let within = count.is_some_and(|v| v <= LARGEST_COUNT);
+            (count.is_some(), "a whole number, at least 1", within, "a whole number up to 1e15")
+        }
+        Kind::Text => (value.is_string(), "a word", true, ""),
+        Kind::Flag => (value.is_boolean(), "true or false", true, ""),
+        Kind::Numbers => {
+            let list = numbers(value).filter(|list| !list.is_empty());
+            let expected = "a list of finite numbers such as [1, 0.5]";
+            (list.is_some(), expected, list.is_some_and(|l| all_moderate(&l)), MODERATE)
+        }
+        Kind::Matrix => {
+            let matrix = rows(value).filter(|m| m.rows() == m.cols());
+            let expected = "a square matrix such as [[1, 0], [0, 1]]";
+            (matrix.is_some(), expected, matrix.is_some_and(|m| all_moderate(m.as_slice())), MODERATE)
+        }
+        Kind::Rows => {
+            let matrix = rows(value).filter(|m| m.cols() > 0);
+            let expected = "rows of equal length such as [[1, 0, 0], [0, 1, 0]]";
+            (matrix.is_some(), expected, matrix.is_some_and(|m| all_moderate(m.as_slice())), MODERATE)
+        }
+        Kind::Any => (true, "", true, ""),
     };
-    if right {
+    if of_kind && within {
         return Ok(());
     }
+    let expected = if of_kind { limits } else { kind };
     Err(QuantityError::Type { name: input.name.into(), value: shown(value), expected })
 }
 

@@ -5,9 +5,10 @@
 //! user: one, short, and without words of the program.
 
 use didact_experiment::{Experiment, Size, Source, reference};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 
 /// The schema, with references resolved.
 struct Schema(Value);
@@ -76,11 +77,14 @@ impl Schema {
     }
 }
 
-/// One place of the schema: how to make a description with a value there.
+/// Makes a description with a value at some place.
+type Make<'a> = Rc<dyn Fn(Value) -> Value + 'a>;
+
+/// One place of the schema, and how to make a description with a value there.
 struct Place<'a> {
     path: String,
     key: String,
-    make: Box<dyn Fn(Value) -> Value + 'a>,
+    make: Make<'a>,
 }
 
 /// Visits every property of every form once.
@@ -88,8 +92,7 @@ fn places<'a>(schema: &'a Schema) -> Vec<Place<'a>> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
     // Where: the node, its path, and how a value there becomes a description.
-    type Make<'a> = std::rc::Rc<dyn Fn(Value) -> Value + 'a>;
-    let whole: Make = std::rc::Rc::new(|value: Value| value);
+    let whole: Make<'a> = Rc::new(|value: Value| value);
     let mut open: Vec<(&'a Value, String, Make<'a>)> = vec![(&schema.0, String::new(), whole)];
     while let Some((node, path, make)) = open.pop() {
         for form in schema.forms(node) {
@@ -99,24 +102,23 @@ fn places<'a>(schema: &'a Schema) -> Vec<Place<'a>> {
             let smallest = schema.smallest(form, 0);
             for (key, inner) in form["properties"].as_object().into_iter().flatten() {
                 let (outer, base, name) = (make.clone(), smallest.clone(), key.clone());
-                let with: Make = std::rc::Rc::new(move |value: Value| {
+                let with: Make<'a> = Rc::new(move |value: Value| {
                     let mut table = base.as_object().cloned().unwrap_or_default();
                     table.insert(name.clone(), value);
                     outer(Value::Object(table))
                 });
                 let here = format!("{path}.{key}");
-                let own = with.clone();
-                found.push(Place { path: here.clone(), key: key.clone(), make: Box::new(move |v| own(v)) });
+                found.push(Place { path: here.clone(), key: key.clone(), make: with.clone() });
                 open.push((inner, here, with));
             }
             if form["additionalProperties"].is_object() {
                 let outer = make.clone();
-                let with: Make = std::rc::Rc::new(move |value: Value| outer(json!({"key": value})));
+                let with: Make<'a> = Rc::new(move |value: Value| outer(json!({"key": value})));
                 open.push((&form["additionalProperties"], format!("{path}.*"), with));
             }
             if form["items"].is_object() {
                 let outer = make.clone();
-                let with: Make = std::rc::Rc::new(move |value: Value| outer(json!([value])));
+                let with: Make<'a> = Rc::new(move |value: Value| outer(json!([value])));
                 open.push((&form["items"], format!("{path}[]"), with));
             }
         }
@@ -216,11 +218,12 @@ fn every_value_of_a_right_description_can_be_hostile() {
 }
 
 #[test]
-fn a_table_of_a_map_is_reached_through_its_schema() {
+fn places_lead_to_their_key() {
     let schema = Schema(reference::schema());
     let found = places(&schema);
-    assert!(found.iter().any(|p| p.path.starts_with(".sweep")), "keys of a sweep");
-    let made = found.iter().find(|p| p.key == "learning-rate").map(|p| (p.make)(json!(0.25))).unwrap();
-    let at = |value: &Value| value.pointer("/training/learning-rate").cloned();
-    assert_eq!(at(&made).or_else(|| at(&Value::Object(Map::new()))), Some(json!(0.25)), "{made}");
+    let at = |path: &str| found.iter().find(|p| p.path == path).unwrap_or_else(|| panic!("no {path}"));
+    let made = (at(".training.learning-rate").make)(json!(0.25));
+    assert_eq!(made.pointer("/training/learning-rate"), Some(&json!(0.25)));
+    let made = (at(".sweep.*.points").make)(json!(7));
+    assert_eq!(made.pointer("/sweep/key/points"), Some(&json!(7)));
 }

@@ -5,6 +5,7 @@
 
 use super::{Spectrum, SpectrumError};
 use crate::files::open_bounded;
+use crate::quantity::LARGEST_NUMBER;
 use didact_math::linalg::{Mat, symmetric_eigen};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -151,8 +152,10 @@ fn table(rows: &[Vec<f64>]) -> Result<Mat, String> {
     if table.as_slice().is_empty() {
         return Err("it holds no number".into());
     }
-    match table.as_slice().iter().find(|x| !x.is_finite()) {
-        Some(bad) => Err(format!("it holds {}", if bad.is_nan() { "nan" } else { "inf" })),
+    match table.as_slice().iter().find(|x| !x.is_finite() || x.abs() > LARGEST_NUMBER) {
+        Some(bad) if bad.is_nan() => Err("it holds nan".into()),
+        Some(bad) if bad.is_infinite() => Err("it holds inf".into()),
+        Some(_) => Err(format!("it holds numbers above {LARGEST_NUMBER:e}, of which no covariance can be computed")),
         None => Ok(table),
     }
 }
@@ -236,6 +239,7 @@ mod tests {
         assert!(text(&b"1\nx\n"[..]).unwrap_err().contains("entry 1 of line 2"));
         assert!(text(&b"1 2\n3\n"[..]).unwrap_err().contains("different lengths"));
         assert!(text(&b"1 nan\n"[..]).unwrap_err().contains("nan"));
+        assert!(text(&b"1 2e200\n3 4\n"[..]).unwrap_err().contains("above 1e100"), "its covariance overflows");
         assert!(matches!(of_table(&text(&b"1\n-1\n"[..]).unwrap()), Err(SpectrumError::Eigenvalue { .. })));
     }
 }

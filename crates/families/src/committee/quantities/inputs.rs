@@ -233,7 +233,7 @@ pub(super) fn times(arguments: &Arguments) -> Result<Times, QuantityError> {
         return Err(QuantityError::Type {
             name: "alpha".into(),
             value: value.to_string(),
-            expected: "a number, a list, or { from = 1, to = 100, points = 20, spacing = \"log\" } of up to 100000 points",
+            expected: "a number, a list, or { from = 1, to = 100, points = 20, spacing = \"log\" }",
         });
     };
     if values.len() as u64 > MOST_TIMES {
