@@ -13,10 +13,10 @@ static STOP: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// How long running work has to stop by itself after a signal. A step of a large integrator, one quadrature or one point of a
 /// scan can take longer; nothing is lost by ending the process there, since files are whole or not there at all.
-const GRACE: Duration = Duration::from_millis(300);
+const GRACE: Duration = Duration::from_millis(150);
 
 /// How often the program looks for a signal.
-const LOOK: Duration = Duration::from_millis(25);
+const LOOK: Duration = Duration::from_millis(20);
 
 /// From now on Ctrl-C, the SIGTERM of a batch system and a terminal that closes ask running work to stop, so that what is
 /// done is kept; work that does not stop within a moment is ended. A second signal ends the process at once, with the code that

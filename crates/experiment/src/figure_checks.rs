@@ -57,7 +57,10 @@ impl FigureChecks<'_> {
         self.swept(series)?;
         let Some(key) = series.x.as_deref() else {
             let message = format!("the series of measure `{measure}` needs a swept key as `x`");
-            return Err(("measure", Diagnostic::new(message).hint("add `x = \"data.dimension\"`, or whatever [sweep] varies")));
+            return Err((
+                "measure",
+                Diagnostic::new(message).hint("add `x = \"data.dimension\"`, or whatever [sweep] varies"),
+            ));
         };
         known("x", "swept key", key, self.description.sweep.keys().map(String::as_str))?;
         let here = self.points.iter().filter(|p| p.matches(&series.at));
@@ -104,7 +107,12 @@ impl FigureChecks<'_> {
         for (axis, given) in [("x", &series.x), ("y", &series.y), ("z", &series.z)] {
             if let Some(name) = given {
                 let inputs = scan.over.keys().map(String::as_str);
-                known(axis, "input that varies, or entry,", name, inputs.chain(quantity.outputs.iter().copied()))?;
+                known(
+                    axis,
+                    "input that varies, or entry,",
+                    name,
+                    inputs.chain(quantity.outputs.iter().copied()),
+                )?;
             }
         }
         Ok(())
@@ -148,7 +156,8 @@ impl FigureChecks<'_> {
     /// The first point of the grid of a scan.
     fn first_of_scan(&self, name: &str) -> Option<Point> {
         let scan = self.description.scan.iter().find(|s| s.name == name)?;
-        let first = |(key, values): (&String, &Values)| Some((key.clone(), values.expand()?.into_iter().next()?));
+        let first =
+            |(key, values): (&String, &Values)| Some((key.clone(), values.expand()?.into_iter().next()?));
         Some(Point { index: 0, values: scan.over.iter().filter_map(first).collect() })
     }
 

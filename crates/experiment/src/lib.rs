@@ -75,7 +75,8 @@ pub mod fuzzing {
         let arrays = ["times", "loss"].map(|name| archive.array(name));
         let shown = |array: &Option<npz::Array>| match array {
             Some(array) => {
-                let cells: Option<usize> = array.shape.iter().try_fold(1, |all: usize, n| all.checked_mul(*n));
+                let cells: Option<usize> =
+                    array.shape.iter().try_fold(1, |all: usize, n| all.checked_mul(*n));
                 assert_eq!(cells, Some(array.values.len()), "an array fills its shape");
                 format!("array of {} sides", array.shape.len())
             }

@@ -5,8 +5,8 @@
 use crate::checks;
 use crate::description::{Description, Measure, PanelSpec, Series};
 use crate::experiment::Run;
-use crate::left_out::LeftOut;
 use crate::figure_checks::FigureChecks;
+use crate::left_out::LeftOut;
 use crate::measures::Dependency;
 use crate::measures::Planned;
 use crate::measures::dependency::NamedAt;

@@ -53,15 +53,13 @@ impl Diagnostic {
     pub fn new(message: impl fmt::Display) -> Self {
         let text = short_numbers(&message.to_string());
         match text.split_once("\nhint: ") {
-            Some((message, hint)) => {
-                Self {
-                    message: message.trim_end().into(),
-                    hint: Some(hint.into()),
-                    place: None,
-                    key: None,
-                    machine: false,
-                }
-            }
+            Some((message, hint)) => Self {
+                message: message.trim_end().into(),
+                hint: Some(hint.into()),
+                place: None,
+                key: None,
+                machine: false,
+            },
             None => Self { message: text, hint: None, place: None, key: None, machine: false },
         }
     }
@@ -391,7 +389,7 @@ impl Source {
 }
 
 /// Messages of the deserialiser name types of the program; these are the words of a user for them.
-const WORDS: [(&str, &str); 15] = [
+const WORDS: [(&str, &str); 17] = [
     (
         "data did not match any variant of untagged enum ",
         "the value has none of the forms that this key may have",
@@ -404,6 +402,8 @@ const WORDS: [(&str, &str); 15] = [
     ("expected newtype variant ", "expected a value"),
     ("expected struct variant ", "expected a table"),
     ("expected tuple struct ", "expected a list"),
+    ("expected variant identifier", "expected a word"),
+    ("expected f64", "expected a number"),
     ("expected usize", "expected a whole number, not negative"),
     ("expected u64", "expected a whole number, not negative"),
     ("expected u32", "expected a whole number, not negative"),

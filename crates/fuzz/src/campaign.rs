@@ -21,7 +21,8 @@ const LONGEST_RUN: Duration = Duration::from_secs(20);
 const CHEAP: f64 = 2.0;
 
 /// Refusals that depend on the numbers that a run found, so that no check can foresee them.
-const OF_NUMBERS: &[&str] = &["no finite value to choose a range", "a log axis needs positive", "a histogram of no finite number"];
+const OF_NUMBERS: &[&str] =
+    &["no finite value to choose a range", "a log axis needs positive", "a histogram of no finite number"];
 
 pub(crate) struct Campaign {
     pub(crate) program: PathBuf,
@@ -40,7 +41,8 @@ struct Ended {
 
 impl Campaign {
     pub(crate) fn go(&self) -> ExitCode {
-        let folder = std::env::temp_dir().join(format!("didact-campaign-{}-{}", self.seed, std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("didact-campaign-{}-{}", self.seed, std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder for the descriptions");
         let mut corpus = corpus::descriptions();
         corpus.extend(corpus::overrides().iter().map(|change| [corpus::SMALL.as_bytes(), change].concat()));
@@ -58,7 +60,11 @@ impl Campaign {
             if kind == "accepted" && executed < self.runs && is_cheap(&checked.out) {
                 executed += 1;
                 let out = folder.join("runs");
-                let ran = self.call(&["run", "--threads", "1", "--out", &out.display().to_string()], &file, LONGEST_RUN);
+                let ran = self.call(
+                    &["run", "--threads", "1", "--out", &out.display().to_string()],
+                    &file,
+                    LONGEST_RUN,
+                );
                 kind = of_run(&ran);
                 let _ = std::fs::remove_dir_all(&out);
                 if is_finding(kind) {
@@ -71,7 +77,11 @@ impl Campaign {
             }
             *counts.entry(kind).or_default() += 1;
         }
-        say!("campaign (seed {}): {} descriptions, {executed} runs, {findings} findings; {counts:?}", self.seed, self.checks);
+        say!(
+            "campaign (seed {}): {} descriptions, {executed} runs, {findings} findings; {counts:?}",
+            self.seed,
+            self.checks
+        );
         if findings > 0 {
             return ExitCode::FAILURE;
         }
@@ -82,8 +92,13 @@ impl Campaign {
     /// Calls the program with 4 GB of memory, and tells it to stop after a while.
     fn call(&self, arguments: &[&str], file: &Path, longest: Duration) -> Ended {
         let mut command = Command::new("sh");
-        command.args(["-c", "ulimit -v 4000000; exec \"$0\" \"$@\""]).arg(&self.program).args(arguments).arg(file);
-        let streams = command.env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .args(["-c", "ulimit -v 4000000; exec \"$0\" \"$@\""])
+            .arg(&self.program)
+            .args(arguments)
+            .arg(file);
+        let streams =
+            command.env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = streams.spawn().expect("the program starts");
         let (mut out, mut err) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
         let reader = std::thread::spawn(move || {
@@ -119,7 +134,9 @@ impl Campaign {
 
 /// Words that no user should read.
 fn has_words_of_the_program(message: &str) -> bool {
-    ["struct ", "untagged", "panicked", "usize", "unwrap", "internal error"].iter().any(|word| message.contains(word))
+    ["struct ", "untagged", "panicked", "usize", "unwrap", "internal error"]
+        .iter()
+        .any(|word| message.contains(word))
 }
 
 fn of_check(ended: &Ended) -> &'static str {
@@ -140,7 +157,9 @@ fn of_run(ended: &Ended) -> &'static str {
         Some(-1) => "stopped, took long",
         Some(0 | 1 | 3) if has_words_of_the_program(&all()) => "FINDING: internal error",
         Some(0 | 1 | 3) => "ran",
-        Some(2) if OF_NUMBERS.iter().any(|words| ended.err.contains(words)) => "ran, figure of its numbers refused",
+        Some(2) if OF_NUMBERS.iter().any(|words| ended.err.contains(words)) => {
+            "ran, figure of its numbers refused"
+        }
         Some(2) => "FINDING: refused by run alone",
         _ => "FINDING: crash of a run",
     }

@@ -14,26 +14,141 @@ record = { times = { from = 0, to = 4, points = 5 }, observe = ["loss"], replica
 
 /// Keys and values of descriptions.
 pub(crate) const KEYS: &[&str] = &[
-    "title", "about", "model", "data", "training", "start", "record", "run", "sweep", "scan", "measure", "claim", "figure",
-    "quick", "full", "family", "students", "teachers", "activation", "dimension", "learning-rate", "spectrum", "times",
-    "observe", "replicas", "seed", "event", "engine", "name", "kind", "window", "inputs", "over", "quantity", "panel",
-    "series", "layers", "label", "legend", "scale", "range", "colour", "set", "where", "\"committee\"", "\"ode\"",
-    "\"reduced\"", "\"direct\"", "\"dmft\"", "\"full-batch\"", "\"loss\"", "\"R[0,0]\"", "\"Q[*,*]\"", "\"log\"",
-    "\"power-law\"", "\"value-at\"", "\"formula\"", "\"quantity\"", "\"committee/escape\"", "{ from = 1, to = 10, points = 3 }",
-    "[[run]]\n", "[[measure]]\n", "[[scan]]\n", "[[figure]]\n", "[sweep]\n", "[quick]\n",
+    "title",
+    "about",
+    "model",
+    "data",
+    "training",
+    "start",
+    "record",
+    "run",
+    "sweep",
+    "scan",
+    "measure",
+    "claim",
+    "figure",
+    "quick",
+    "full",
+    "family",
+    "students",
+    "teachers",
+    "activation",
+    "dimension",
+    "learning-rate",
+    "spectrum",
+    "times",
+    "observe",
+    "replicas",
+    "seed",
+    "event",
+    "engine",
+    "name",
+    "kind",
+    "window",
+    "inputs",
+    "over",
+    "quantity",
+    "panel",
+    "series",
+    "layers",
+    "label",
+    "legend",
+    "scale",
+    "range",
+    "colour",
+    "set",
+    "where",
+    "\"committee\"",
+    "\"ode\"",
+    "\"reduced\"",
+    "\"direct\"",
+    "\"dmft\"",
+    "\"full-batch\"",
+    "\"loss\"",
+    "\"R[0,0]\"",
+    "\"Q[*,*]\"",
+    "\"log\"",
+    "\"power-law\"",
+    "\"value-at\"",
+    "\"formula\"",
+    "\"quantity\"",
+    "\"committee/escape\"",
+    "{ from = 1, to = 10, points = 3 }",
+    "[[run]]\n",
+    "[[measure]]\n",
+    "[[scan]]\n",
+    "[[figure]]\n",
+    "[sweep]\n",
+    "[quick]\n",
 ];
 
 /// Functions and signs of formulas.
 pub(crate) const FUNCTIONS: &[&str] = &[
-    "x", "z", "z1", "z2", "e", "erf", "tanh", "exp", "log", "sqrt", "abs", "max", "min", "sign", "relu", "sin", "cos", "step",
-    "pi", "1{z1 > 0}", "|z|^2", "He3", "h4", "poly(1,2,3)", "(", ")", "^", "*", "R[0,0]", "Q[0,1]", "<=", ">", "if",
+    "x",
+    "z",
+    "z1",
+    "z2",
+    "e",
+    "erf",
+    "tanh",
+    "exp",
+    "log",
+    "sqrt",
+    "abs",
+    "max",
+    "min",
+    "sign",
+    "relu",
+    "sin",
+    "cos",
+    "step",
+    "pi",
+    "1{z1 > 0}",
+    "|z|^2",
+    "He3",
+    "h4",
+    "poly(1,2,3)",
+    "(",
+    ")",
+    "^",
+    "*",
+    "R[0,0]",
+    "Q[0,1]",
+    "<=",
+    ">",
+    "if",
 ];
 
 /// Commands of TeX.
 pub(crate) const TEX: &[&str] = &[
-    "$", "\\alpha", "\\frac{1}{2}", "\\sqrt", "^", "_", "{", "}", "\\left(", "\\right)", "\\text{a}", "\\mathbb{R}", "\\hat",
-    "\\overline{x}", "\\begin{matrix}", "\\end{matrix}", "&", "\\\\", "\\href{a}{b}", "\\color{red}", "\\sum_{i=1}^{n}", "\\,",
-    "\\limits", "\\operatorname{f}", "\\def\\a{\\a}\\a", "\\newcommand{\\b}{\\b\\b}\\b", "\\rule{1em}{1em}", "\\kern1em",
+    "$",
+    "\\alpha",
+    "\\frac{1}{2}",
+    "\\sqrt",
+    "^",
+    "_",
+    "{",
+    "}",
+    "\\left(",
+    "\\right)",
+    "\\text{a}",
+    "\\mathbb{R}",
+    "\\hat",
+    "\\overline{x}",
+    "\\begin{matrix}",
+    "\\end{matrix}",
+    "&",
+    "\\\\",
+    "\\href{a}{b}",
+    "\\color{red}",
+    "\\sum_{i=1}^{n}",
+    "\\,",
+    "\\limits",
+    "\\operatorname{f}",
+    "\\def\\a{\\a}\\a",
+    "\\newcommand{\\b}{\\b\\b}\\b",
+    "\\rule{1em}{1em}",
+    "\\kern1em",
 ];
 
 /// The repository: the current folder if it is one, or where this was built.
@@ -105,24 +220,67 @@ pub(crate) fn overrides() -> Vec<Vec<u8>> {
 
 pub(crate) fn expressions() -> Vec<Vec<u8>> {
     lines(&[
-        "x", "erf(z/sqrt2)", "tanh(x) + 0.1*x^3", "max(0, x)", "abs(R[0,0] - R[0,1])", "exp(-x^2/2)", "x^2 - 1", "He3", "h4",
-        "poly(0,1,0.5)", "relu", "sigmoid", "gelu", "1/(1+exp(-x))", "sqrt(1 + x^2)", "log(1 + x^2)", "sin(3*x)*cos(x)",
-        "-x^-2", "2^x^2", "min(max(x, -1), 1)", "a/b + c*(d - e)", "step(x)", "sign(x)*x", "((((x))))",
+        "x",
+        "erf(z/sqrt2)",
+        "tanh(x) + 0.1*x^3",
+        "max(0, x)",
+        "abs(R[0,0] - R[0,1])",
+        "exp(-x^2/2)",
+        "x^2 - 1",
+        "He3",
+        "h4",
+        "poly(0,1,0.5)",
+        "relu",
+        "sigmoid",
+        "gelu",
+        "1/(1+exp(-x))",
+        "sqrt(1 + x^2)",
+        "log(1 + x^2)",
+        "sin(3*x)*cos(x)",
+        "-x^-2",
+        "2^x^2",
+        "min(max(x, -1), 1)",
+        "a/b + c*(d - e)",
+        "step(x)",
+        "sign(x)*x",
+        "((((x))))",
     ])
 }
 
 pub(crate) fn links() -> Vec<Vec<u8>> {
     lines(&[
-        "z^2", "z1*z2", "z1 + z2 + z1*z2", "|z|^2", "z*(1 + 0.2e)", "1{z1 > 0}", "3z1 z2 - e", "sign(z) + e", "tanh(z1 z2 z3)",
-        "max(z1, z2)", "z^2 - 1 + 0.5 eps",
+        "z^2",
+        "z1*z2",
+        "z1 + z2 + z1*z2",
+        "|z|^2",
+        "z*(1 + 0.2e)",
+        "1{z1 > 0}",
+        "3z1 z2 - e",
+        "sign(z) + e",
+        "tanh(z1 z2 z3)",
+        "max(z1, z2)",
+        "z^2 - 1 + 0.5 eps",
     ])
 }
 
 pub(crate) fn labels() -> Vec<Vec<u8>> {
     lines(&[
-        "time $t$", "$\\alpha = P/N$", "$\\epsilon_g$ (log)", "$\\frac{a}{b}^{2}_{i}$", "$\\sqrt{x^2 + y^2}$", "$\\hat{u} \\cdot u$",
-        "$\\left( \\sum_{i=1}^{n} x_i \\right)$", "$10^{-3}$", "learning rate $\\eta$, $d = {d}$", "a & b", "100 %", "$\\text{loss}$",
-        "$\\mathbb{E}[\\sigma(z)]$", "$\\begin{matrix} a & b \\\\ c & d \\end{matrix}$", "\\$5", "é λ ₊",
+        "time $t$",
+        "$\\alpha = P/N$",
+        "$\\epsilon_g$ (log)",
+        "$\\frac{a}{b}^{2}_{i}$",
+        "$\\sqrt{x^2 + y^2}$",
+        "$\\hat{u} \\cdot u$",
+        "$\\left( \\sum_{i=1}^{n} x_i \\right)$",
+        "$10^{-3}$",
+        "learning rate $\\eta$, $d = {d}$",
+        "a & b",
+        "100 %",
+        "$\\text{loss}$",
+        "$\\mathbb{E}[\\sigma(z)]$",
+        "$\\begin{matrix} a & b \\\\ c & d \\end{matrix}$",
+        "\\$5",
+        "é λ ₊",
     ])
 }
 
@@ -134,7 +292,8 @@ pub(crate) fn spectra() -> Vec<Vec<u8>> {
     };
     let doubles: Vec<u8> = [2.5f64, 0.5, 1.0, 4.0].iter().flat_map(|x| x.to_le_bytes()).collect();
     let singles: Vec<u8> = [2.5f32, 0.5, 1.0, 4.0].iter().flat_map(|x| x.to_le_bytes()).collect();
-    let mut all = lines(&["3\n1\n1\n0.5\n", "# mine\n1, 2, 3\n", "1 2\n-1 -2\n1,2\n-1,-2\n", "1;2;3", "1e-3\t5"]);
+    let mut all =
+        lines(&["3\n1\n1\n0.5\n", "# mine\n1, 2, 3\n", "1 2\n-1 -2\n1,2\n-1,-2\n", "1;2;3", "1e-3\t5"]);
     all.push(npy("<f8", "(4,)", &doubles));
     all.push(npy("<f8", "(2, 2)", &doubles));
     all.push(npy("<f4", "(4,)", &singles));
@@ -148,6 +307,7 @@ pub(crate) fn archives() -> Vec<Vec<u8>> {
 /// A call of every quantity at inputs where it has an answer.
 pub(crate) fn calls() -> Vec<Vec<u8>> {
     let text = include_str!("../../experiment/tests/all/quantity_inputs.json");
-    let all: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).expect("a table of inputs");
+    let all: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(text).expect("a table of inputs");
     all.iter().map(|(path, inputs)| format!("{path} {inputs}").into_bytes()).collect()
 }

@@ -74,7 +74,9 @@ fn main() -> ExitCode {
     match arguments(&words) {
         Ok(arguments) => fuzz(&arguments),
         Err(message) => {
-            say!("{message}\nusage: fuzz TARGET (--seconds S | --runs N) [--seed K], fuzz TARGET @FILE, fuzz list,\n       fuzz campaign PROGRAM CHECKS RUNS SEED");
+            say!(
+                "{message}\nusage: fuzz TARGET (--seconds S | --runs N) [--seed K], fuzz TARGET @FILE, fuzz list,\n       fuzz campaign PROGRAM CHECKS RUNS SEED"
+            );
             ExitCode::from(2)
         }
     }
@@ -137,7 +139,11 @@ fn fuzz(arguments: &Arguments) -> ExitCode {
         watch.end();
         runs += 1;
         let Ok(answer) = answer else {
-            return watch.report(&format!("run {runs} of `{}` (seed {seed}) panicked {}", target.name, place.text()));
+            return watch.report(&format!(
+                "run {runs} of `{}` (seed {seed}) panicked {}",
+                target.name,
+                place.text()
+            ));
         };
         if kept < MOST_KEPT && input.len() < 20_000 && kinds.insert(kind(&answer)) {
             kept += 1;

@@ -4,11 +4,77 @@ use crate::random::Random;
 
 /// Numbers, texts and signs that readers have stumbled over.
 const HOSTILE: &[&str] = &[
-    "0", "-1", "1", "2", "0.5", "nan", "inf", "-inf", "1e308", "-1e308", "1e-308", "1e999", "9223372036854775807",
-    "9223372036854775808", "18446744073709551616", "4294967296", "1e9", "1e100", "\"\"", "''", "[]", "{}", "[[]]", "[0]",
-    "null", "true", "false", "\"\\u0000\"", "\"\\u001b[31m\"", "\u{fffd}", "\u{202e}", "é", "λ", "\u{10ffff}", "\0", "\n",
-    "\r\n", "\t", "\"", "'", "`", "{", "}", "[", "]", "(", ")", "=", ",", ".", "..", "$", "\\", "#", "*", "^", "%", "&", "|",
-    "-", "+", "/", "<", ">", "<script>", "../..", "/dev/zero", "1979-05-27T07:32:00Z", "0x7fffffffffffffff", "1_000", "+",
+    "0",
+    "-1",
+    "1",
+    "2",
+    "0.5",
+    "nan",
+    "inf",
+    "-inf",
+    "1e308",
+    "-1e308",
+    "1e-308",
+    "1e999",
+    "9223372036854775807",
+    "9223372036854775808",
+    "18446744073709551616",
+    "4294967296",
+    "1e9",
+    "1e100",
+    "\"\"",
+    "''",
+    "[]",
+    "{}",
+    "[[]]",
+    "[0]",
+    "null",
+    "true",
+    "false",
+    "\"\\u0000\"",
+    "\"\\u001b[31m\"",
+    "\u{fffd}",
+    "\u{202e}",
+    "é",
+    "λ",
+    "\u{10ffff}",
+    "\0",
+    "\n",
+    "\r\n",
+    "\t",
+    "\"",
+    "'",
+    "`",
+    "{",
+    "}",
+    "[",
+    "]",
+    "(",
+    ")",
+    "=",
+    ",",
+    ".",
+    "..",
+    "$",
+    "\\",
+    "#",
+    "*",
+    "^",
+    "%",
+    "&",
+    "|",
+    "-",
+    "+",
+    "/",
+    "<",
+    ">",
+    "<script>",
+    "../..",
+    "/dev/zero",
+    "1979-05-27T07:32:00Z",
+    "0x7fffffffffffffff",
+    "1_000",
+    "+",
 ];
 
 /// No input is longer: readers refuse such lengths at once, which is tested elsewhere.
@@ -21,7 +87,8 @@ pub(crate) struct Mutator {
 
 impl Mutator {
     pub(crate) fn new(words: &[&str], corpus: &[Vec<u8>]) -> Self {
-        let mut all: Vec<Vec<u8>> = words.iter().chain(HOSTILE).map(|word| word.as_bytes().to_vec()).collect();
+        let mut all: Vec<Vec<u8>> =
+            words.iter().chain(HOSTILE).map(|word| word.as_bytes().to_vec()).collect();
         let mut found: Vec<Vec<u8>> =
             corpus.iter().flat_map(|text| pieces(text)).filter(|p| p.len() > 1).map(<[u8]>::to_vec).collect();
         found.sort();
@@ -120,8 +187,12 @@ fn pieces(text: &[u8]) -> Vec<&[u8]> {
     while let Some(&first) = rest.first() {
         let run = |fits: &dyn Fn(u8) -> bool| rest.iter().position(|b| !fits(*b)).unwrap_or(rest.len());
         let length = match first {
-            b'"' | b'\'' => rest[1..].iter().position(|b| *b == first || *b == b'\n').map_or(rest.len(), |end| end + 2),
-            b'a'..=b'z' | b'A'..=b'Z' | b'_' | 128.. => run(&|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-' || b >= 128),
+            b'"' | b'\'' => {
+                rest[1..].iter().position(|b| *b == first || *b == b'\n').map_or(rest.len(), |end| end + 2)
+            }
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' | 128.. => {
+                run(&|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-' || b >= 128)
+            }
             b'0'..=b'9' => run(&|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'_'),
             b' ' | b'\t' => run(&|b| b == b' ' || b == b'\t'),
             _ => 1,

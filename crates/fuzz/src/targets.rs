@@ -70,12 +70,26 @@ pub(crate) const ALL: &[Target] = &[
         words: &["1e-300", "1 2\n3 4\n", "# comment\n", "\u{93}NUMPY"],
         run: spectrum,
     },
-    Target { name: "npz", about: "tables of a run folder", corpus: corpus::archives, words: &["PK", "'<f8'"], run: npz },
+    Target {
+        name: "npz",
+        about: "tables of a run folder",
+        corpus: corpus::archives,
+        words: &["PK", "'<f8'"],
+        run: npz,
+    },
     Target {
         name: "compute",
         about: "quantities at inputs that are wrong in kind, size or number",
         corpus: corpus::calls,
-        words: &["1e100", "1e-100", "[1,1]", "[[1,2],[2,1]]", "\"He60\"", "\"exp(x)\"", "{\"from\":1,\"to\":10,\"points\":3}"],
+        words: &[
+            "1e100",
+            "1e-100",
+            "[1,1]",
+            "[[1,2],[2,1]]",
+            "\"He60\"",
+            "\"exp(x)\"",
+            "{\"from\":1,\"to\":10,\"points\":3}",
+        ],
         run: compute,
     },
 ];
@@ -166,7 +180,8 @@ fn link(input: &[u8]) -> String {
             Err(error) => answer += &error.to_string(),
         }
     }
-    let model = serde_json::json!({"family": "multi-index", "activation": "tanh", "link": whole, "directions": 1});
+    let model =
+        serde_json::json!({"family": "multi-index", "activation": "tanh", "link": whole, "directions": 1});
     answer + &built(&model)
 }
 

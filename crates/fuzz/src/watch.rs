@@ -39,7 +39,8 @@ impl Watch {
                 let late = !started.is_zero() && begun.elapsed().saturating_sub(started) > LONGEST;
                 let large = resident_bytes() > MOST_MEMORY;
                 if late || large {
-                    let what = if late { "an input takes too long" } else { "an input takes too much memory" };
+                    let what =
+                        if late { "an input takes too long" } else { "an input takes too much memory" };
                     let _ = writeln!(std::io::stdout().lock(), "{what}: {}", shown.display());
                     std::process::exit(1);
                 }

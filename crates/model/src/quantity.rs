@@ -137,7 +137,9 @@ pub enum QuantityError {
         expected: &'static str,
     },
     /// An entry overflows, or has no limit there.
-    #[error("`{entry}` is not a finite number at these inputs\n\nhint: they are at or beyond the edge of where it can be computed")]
+    #[error(
+        "`{entry}` is not a finite number at these inputs\n\nhint: they are at or beyond the edge of where it can be computed"
+    )]
     NotFinite {
         /// Which.
         entry: &'static str,

@@ -115,7 +115,8 @@ fn unsafe_code_says_why_it_is_safe_and_stands_in_the_list() {
         let lines: Vec<&str> = text.lines().collect();
         for (index, line) in lines.iter().enumerate() {
             let code = line.split("//").next().unwrap_or_default();
-            let uses = ["{", "fn", "impl", "extern"].iter().any(|after| code.contains(&format!("{word} {after}")));
+            let uses =
+                ["{", "fn", "impl", "extern"].iter().any(|after| code.contains(&format!("{word} {after}")));
             if !uses {
                 continue;
             }
@@ -123,7 +124,11 @@ fn unsafe_code_says_why_it_is_safe_and_stands_in_the_list() {
             let above = &lines[index.saturating_sub(4)..index];
             // A declaration of foreign functions does nothing; its calls say why they are right.
             let declared = code.contains(&format!("{word} extern"));
-            assert!(declared || above.iter().any(|l| l.contains("SAFETY:")), "{name}:{}: no SAFETY comment", index + 1);
+            assert!(
+                declared || above.iter().any(|l| l.contains("SAFETY:")),
+                "{name}:{}: no SAFETY comment",
+                index + 1
+            );
         }
     }
     assert_eq!(found, listed, "what the sources have, and what docs/unsafe.md lists");

@@ -335,7 +335,10 @@ fn what_another_size_changes_is_checked_without_its_flag() {
         let message = refused(name, &format!("{RIGHT}{addition}"));
         assert!(message.contains(expected), "{name}: {message}");
     }
-    accepted("sizes", &format!("{RIGHT}quick = {{ \"record.replicas\" = 1 }}\nfull = {{ \"record.replicas\" = 9 }}\n"));
+    accepted(
+        "sizes",
+        &format!("{RIGHT}quick = {{ \"record.replicas\" = 1 }}\nfull = {{ \"record.replicas\" = 9 }}\n"),
+    );
 }
 
 /// A figure is refused before the first run, not after the last.
@@ -348,7 +351,10 @@ fn what_a_figure_cannot_draw_is_refused_before_anything_runs() {
     let panel = |panel: &str| format!("{swept}figure = [{{ name = \"f\", panel = [{{ {panel} }}] }}]\n");
     let series = |series: &str| panel(&format!("series = [{{ {series} }}]"));
     for (name, right) in [
-        ("run", "run = \"a\", x = \"time\", colour = \"#12abCD\", legend = \"$\\\\eta = {training.learning-rate}$\""),
+        (
+            "run",
+            "run = \"a\", x = \"time\", colour = \"#12abCD\", legend = \"$\\\\eta = {training.learning-rate}$\"",
+        ),
         ("measure", "measure = \"m\", x = \"training.learning-rate\""),
         ("scan", "scan = \"s\", x = \"M\", y = \"tau\""),
         ("at", "run = \"a\", at = { \"training.learning-rate\" = 0.1 }"),
@@ -375,7 +381,11 @@ fn what_a_figure_cannot_draw_is_refused_before_anything_runs() {
         ("label", "x = { label = \"$\\\\frac{1}\" }, series = [{ run = \"a\" }]", "label"),
         ("range", "x = { range = [2, 1] }, series = [{ run = \"a\" }]", "must be finite and increasing"),
         ("long", &format!("title = \"{}\", series = [{{ run = \"a\" }}]", "a ".repeat(50_000)), "characters"),
-        ("deep", &format!("title = \"${}x{}$\", series = [{{ run = \"a\" }}]", "{".repeat(400), "}".repeat(400)), "braces"),
+        (
+            "deep",
+            &format!("title = \"${}x{}$\", series = [{{ run = \"a\" }}]", "{".repeat(400), "}".repeat(400)),
+            "braces",
+        ),
     ] {
         let message = refused(&format!("panel-{name}"), &panel(wrong));
         assert!(message.contains(expected), "{name}: {message}");
@@ -385,7 +395,9 @@ fn what_a_figure_cannot_draw_is_refused_before_anything_runs() {
 #[test]
 fn what_a_scan_or_a_measure_cannot_compute_is_refused_before_anything_runs() {
     let scan = |inputs: &str, over: &str| {
-        format!("{RIGHT}scan = [{{ name = \"s\", quantity = \"committee/escape\", inputs = {{ {inputs} }}, over = {{ {over} }} }}]\n")
+        format!(
+            "{RIGHT}scan = [{{ name = \"s\", quantity = \"committee/escape\", inputs = {{ {inputs} }}, over = {{ {over} }} }}]\n"
+        )
     };
     accepted("scan-right", &scan("eta = 0.1", "M = [2]"));
     for (name, text, expected) in [
@@ -394,23 +406,39 @@ fn what_a_scan_or_a_measure_cannot_compute_is_refused_before_anything_runs() {
         ("scan-empty", scan("eta = 0.1", "M = []"), "is empty"),
         (
             "formula",
-            format!("{RIGHT}{}", MEASURE.replace("}]", "}, { name = \"f\", kind = \"formula\", formula = \"2*(a\", with = { a = \"m\" } }]")),
+            format!(
+                "{RIGHT}{}",
+                MEASURE.replace(
+                    "}]",
+                    "}, { name = \"f\", kind = \"formula\", formula = \"2*(a\", with = { a = \"m\" } }]"
+                )
+            ),
             "2*(a",
         ),
         (
             "entry",
-            format!("{RIGHT}measure = [{{ name = \"q\", kind = \"quantity\", quantity = \"committee/plateau\", inputs = {{ M = 2 }}, entry = \"nope\" }}]\n"),
+            format!(
+                "{RIGHT}measure = [{{ name = \"q\", kind = \"quantity\", quantity = \"committee/plateau\", inputs = {{ M = 2 }}, entry = \"nope\" }}]\n"
+            ),
             "no entry `nope`",
         ),
         (
             "quantity-type",
-            format!("{RIGHT}measure = [{{ name = \"q\", kind = \"quantity\", quantity = \"committee/plateau\", inputs = {{ M = \"two\" }} }}]\n"),
+            format!(
+                "{RIGHT}measure = [{{ name = \"q\", kind = \"quantity\", quantity = \"committee/plateau\", inputs = {{ M = \"two\" }} }}]\n"
+            ),
             "input `M` is \"two\"",
         ),
-        ("value-at", format!("{RIGHT}{}", MEASURE.replace("time = 1", "time = 1e9")), "is not within the run"),
+        (
+            "value-at",
+            format!("{RIGHT}{}", MEASURE.replace("time = 1", "time = 1e9")),
+            "is not within the run",
+        ),
         (
             "claim-at",
-            format!("{RIGHT}{MEASURE}claim = [{{ says = \"x\", measure = \"m\", at = {{ \"data.dimension\" = 5 }}, check = {{ at-most = 1 }} }}]\n"),
+            format!(
+                "{RIGHT}{MEASURE}claim = [{{ says = \"x\", measure = \"m\", at = {{ \"data.dimension\" = 5 }}, check = {{ at-most = 1 }} }}]\n"
+            ),
             "which is not swept",
         ),
     ] {
@@ -432,7 +460,8 @@ fn devices_pipes_and_folders_are_not_read() {
         assert!(run.status.code() == Some(2) && message.contains("cannot read"), "{message}");
     }
     for path in ["/dev/zero", "pipe.toml", "."] {
-        let text = RIGHT.replace("dimension = 100", &format!("spectrum = {{ kind = \"file\", path = \"{path}\" }}"));
+        let text =
+            RIGHT.replace("dimension = 100", &format!("spectrum = {{ kind = \"file\", path = \"{path}\" }}"));
         let file = folder.join("it.toml");
         std::fs::write(&file, text).unwrap();
         let run = didact().arg("check").arg(&file).output().unwrap();

@@ -191,7 +191,10 @@ fn a_signal_ends_work_that_does_not_look_for_it() {
         let ended = child.wait_with_output().unwrap();
         let message = String::from_utf8_lossy(&ended.stderr).into_owned();
         assert_eq!(ended.status.code(), Some(2), "{name}: {message}");
-        assert!(message.contains("interrupted") && message.contains("goes on from there"), "{name}: {message}");
+        assert!(
+            message.contains("interrupted") && message.contains("goes on from there"),
+            "{name}: {message}"
+        );
         assert!(finished_folders(&out).is_empty(), "{name}: it ended before the signal");
         std::fs::remove_dir_all(out).unwrap();
         std::fs::remove_file(file).unwrap();

@@ -43,7 +43,8 @@ impl MeasureDefinition for ValueAtMeasure {
                 .min_by(|a, b| (table.times[*a] - time).abs().total_cmp(&(table.times[*b] - time).abs()))
                 .ok_or("no times")?;
             let at = mean.get(nearest).filter(|m| m.value.is_finite());
-            let at = at.ok_or_else(|| format!("no replica of `{run}` has a finite `{observable}` at time {time}"))?;
+            let at = at
+                .ok_or_else(|| format!("no replica of `{run}` has a finite `{observable}` at time {time}"))?;
             Ok(Estimate::new(at.value, at.error))
         })
     }

@@ -32,9 +32,24 @@ fn edges(kind: Kind) -> Vec<Value> {
             json!(u64::MAX),
             json!(1e300),
         ],
-        Kind::Text => ["", " ", "x", "1/x", "relu", "He3", "nan", "exp(x)", "exp(x^2)", "0", "1e300*x", "((", "/dev/zero", "/nowhere.csv"]
-            .map(Value::from)
-            .to_vec(),
+        Kind::Text => [
+            "",
+            " ",
+            "x",
+            "1/x",
+            "relu",
+            "He3",
+            "nan",
+            "exp(x)",
+            "exp(x^2)",
+            "0",
+            "1e300*x",
+            "((",
+            "/dev/zero",
+            "/nowhere.csv",
+        ]
+        .map(Value::from)
+        .to_vec(),
         Kind::Flag => vec![json!(true), json!(false), json!(1)],
         Kind::Numbers => vec![
             json!([0]),

@@ -153,7 +153,10 @@ fn wrong(name: &str, text: String) -> Option<String> {
     let Ok(checked) = catch_unwind(AssertUnwindSafe(check)) else { return Some("panics".into()) };
     let Err(diagnostic) = checked else { return None };
     let message = diagnostic.to_string();
-    let words = ["NaN", "struct ", "enum ", "untagged", "variant", "usize", "u32", "u64", "f64", "panicked", "unwrap", "Some("];
+    let words = [
+        "NaN", "struct ", "enum ", "untagged", "variant", "usize", "u32", "u64", "f64", "panicked", "unwrap",
+        "Some(",
+    ];
     if let Some(word) = words.iter().find(|word| message.contains(*word)) {
         return Some(format!("says `{word}`: {message}"));
     }
@@ -167,7 +170,17 @@ fn every_key_takes_hostile_values_with_one_clear_message() {
     let schema = Schema(reference::schema());
     let places = places(&schema);
     let keys: BTreeSet<&str> = places.iter().map(|p| p.key.as_str()).collect();
-    for expected in ["learning-rate", "eigenvalues", "observe", "colour", "points", "equals", "until", "tolerance", "link"] {
+    for expected in [
+        "learning-rate",
+        "eigenvalues",
+        "observe",
+        "colour",
+        "points",
+        "equals",
+        "until",
+        "tolerance",
+        "link",
+    ] {
         assert!(keys.contains(expected), "no place for `{expected}`");
     }
     assert!(places.len() > 250, "{} keys", places.len());
@@ -206,7 +219,22 @@ fn every_value_of_a_right_description_can_be_hostile() {
             b'{' => rest.find('}').unwrap() + 1,
             _ => rest.find([',', '}', '\n']).unwrap(),
         };
-        for value in ["nan", "inf", "-inf", "0", "-1", "1e308", "9223372036854775807", "true", "\"\"", "[]", "{}", "[nan]", "1979-05-27", "\"\\u001B\""] {
+        for value in [
+            "nan",
+            "inf",
+            "-inf",
+            "0",
+            "-1",
+            "1e308",
+            "9223372036854775807",
+            "true",
+            "\"\"",
+            "[]",
+            "{}",
+            "[nan]",
+            "1979-05-27",
+            "\"\\u001B\"",
+        ] {
             let changed = format!("{}{value}{}", &text[..start], &rest[end..]);
             if let Some(fault) = wrong("hostile.toml", changed) {
                 let line = text[..start].matches('\n').count() + 1;

@@ -77,7 +77,8 @@ pub fn read(path: &Path) -> Result<FileSpectrum, FileError> {
     } else {
         text(file.take(LARGEST_FILE))
     };
-    let table = table.and_then(moderate).map_err(|reason| FileError::Format { path: name.clone(), reason })?;
+    let table =
+        table.and_then(moderate).map_err(|reason| FileError::Format { path: name.clone(), reason })?;
     of_table(&table).map_err(|source| FileError::Spectrum { path: name, source })
 }
 
@@ -155,7 +156,9 @@ fn table(rows: &[Vec<f64>]) -> Result<Mat, String> {
     match table.as_slice().iter().find(|x| !x.is_finite() || x.abs() > LARGEST_NUMBER) {
         Some(bad) if bad.is_nan() => Err("it holds nan".into()),
         Some(bad) if bad.is_infinite() => Err("it holds inf".into()),
-        Some(_) => Err(format!("it holds numbers above {LARGEST_NUMBER:e}, of which no covariance can be computed")),
+        Some(_) => {
+            Err(format!("it holds numbers above {LARGEST_NUMBER:e}, of which no covariance can be computed"))
+        }
         None => Ok(table),
     }
 }
@@ -239,7 +242,10 @@ mod tests {
         assert!(text(&b"1\nx\n"[..]).unwrap_err().contains("entry 1 of line 2"));
         assert!(text(&b"1 2\n3\n"[..]).unwrap_err().contains("different lengths"));
         assert!(text(&b"1 nan\n"[..]).unwrap_err().contains("nan"));
-        assert!(text(&b"1 2e200\n3 4\n"[..]).unwrap_err().contains("above 1e100"), "its covariance overflows");
+        assert!(
+            text(&b"1 2e200\n3 4\n"[..]).unwrap_err().contains("above 1e100"),
+            "its covariance overflows"
+        );
         assert!(matches!(of_table(&text(&b"1\n-1\n"[..]).unwrap()), Err(SpectrumError::Eigenvalue { .. })));
     }
 }

@@ -160,6 +160,9 @@ pub(super) fn whole(arguments: &Arguments, name: &'static str) -> Result<usize, 
 /// Steps of gradient descent: the effective process remembers all of them, at a cost that grows with their square.
 const MOST_STEPS: usize = 1000;
 
+/// Rows of a model whose Hessian is computed: averages run over the fields of all of them.
+const MOST_ROWS: usize = 64;
+
 /// t, a whole number of steps.
 fn steps(arguments: &Arguments) -> Result<usize, QuantityError> {
     match whole(arguments, "t")? {
@@ -187,6 +190,9 @@ pub(super) fn label_noise(arguments: &Arguments, standard: f64) -> Result<f64, Q
     if noise < 0.0 {
         return Err(refused(format!("input `label-noise` is {noise}; a standard deviation is not negative")));
     }
+    if noise != 0.0 && !(1e-6..=1e6).contains(&noise) {
+        return Err(refused(format!("input `label-noise` is {noise:e}; 0, or 1e-6 to 1e6, can be computed")));
+    }
     Ok(noise)
 }
 
@@ -195,6 +201,15 @@ fn descent(arguments: &Arguments) -> Result<(Descent, Arc<dyn LocalRule>), Quant
     let rule = rule(arguments)?;
     let noise = label_noise(arguments, model(arguments)?.standard_noise())?;
     let (eta, length) = (arguments.number("eta"), arguments.number("start-length"));
+    if !(0.0..=100.0).contains(&length) {
+        return Err(refused(format!("input `start-length` is {length}; lengths up to 100 can be computed")));
+    }
+    let rows = rule.shape().rows();
+    if rows > MOST_ROWS {
+        return Err(refused(format!(
+            "input `model` has {rows} rows; Hessians of up to {MOST_ROWS} can be computed"
+        )));
+    }
     Ok((Descent::new(rule.clone(), eta, length, noise).map_err(refused)?, rule))
 }
 
@@ -247,6 +262,9 @@ pub(super) fn positive_delta(arguments: &Arguments) -> Result<f64, QuantityError
     let delta = arguments.number("delta");
     if delta <= 0.0 {
         return Err(refused(format!("input `delta` is {delta}; n/d must be positive")));
+    }
+    if !(1e-4..=1e4).contains(&delta) {
+        return Err(refused(format!("input `delta` is {delta:e}; n/d from 1e-4 to 1e4 can be computed")));
     }
     Ok(delta)
 }
@@ -302,7 +320,8 @@ fn bulk(arguments: &Arguments) -> Result<Answer, QuantityError> {
         Some(exact) => exact,
         None => descent.ensemble(delta, t, 0).map_err(refused)?,
     };
-    let (x, density) = ensemble.density(row, delta, arguments.count_up_to("points", 10_000)?).map_err(refused)?;
+    let (x, density) =
+        ensemble.density(row, delta, arguments.count_up_to("points", 10_000)?).map_err(refused)?;
     let lowest = ensemble.hessian(row, delta, &descent.split().hard).map_err(refused)?;
     let outlier = lowest.outliers.first().map(|o| o.position);
     let answer = vec![

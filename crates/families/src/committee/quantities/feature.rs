@@ -149,7 +149,10 @@ fn covariance(arguments: &Arguments) -> Result<Mat, QuantityError> {
     if arguments.given("covariance") {
         let covariance = arguments.matrix("covariance");
         if covariance.rows() > MOST_INPUTS {
-            return refuse(format!("`covariance` has {} rows; up to {MOST_INPUTS} can be computed", covariance.rows()));
+            return refuse(format!(
+                "`covariance` has {} rows; up to {MOST_INPUTS} can be computed",
+                covariance.rows()
+            ));
         }
         if !didact_math::linalg::is_psd(&covariance) {
             return refuse("`covariance` is not symmetric, or has a negative direction");

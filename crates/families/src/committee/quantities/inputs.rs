@@ -45,6 +45,9 @@ pub(super) const DIMENSION: Input = optional("N", Kind::Count, "input dimension"
 pub(super) const UNITS: Input =
     required("M", Kind::Count, "hidden units of student and teacher, output weights 1/sqrt(M)");
 
+/// Hidden units where matrices of them are computed with.
+pub(super) const MOST_HIDDEN: usize = 200;
+
 /// The five inputs of a spectrum, and others.
 macro_rules! with_spectrum {
     ($($input:expr),* $(,)?) => {
@@ -103,7 +106,8 @@ pub(super) fn spectrum_up_to(arguments: &Arguments, most: usize) -> Result<Given
     if levels > most {
         return refuse(format!("the spectrum has {levels} eigenvalues; up to {most} can be computed"));
     }
-    let (smallest, largest) = eigenvalues.iter().fold((f64::MAX, 0.0_f64), |(s, l), e| (s.min(*e), l.max(*e)));
+    let (smallest, largest) =
+        eigenvalues.iter().fold((f64::MAX, 0.0_f64), |(s, l), e| (s.min(*e), l.max(*e)));
     if smallest < SMALLEST_RATIO * largest {
         return refuse(format!(
             "the eigenvalues range from {largest:e} down to {smallest:e}; ratios down to {SMALLEST_RATIO:e} can be computed"

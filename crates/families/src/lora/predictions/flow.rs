@@ -64,7 +64,7 @@ pub struct FlowEnd {
 }
 
 /// Steps of an integration. Flows of a few numbers need some thousand; one that needs more has a time scale far from the others.
-const MOST_STEPS: u64 = 200_000;
+const MOST_STEPS: u64 = 20_000;
 
 /// Below this speed (per unit of rescaled time) a flow has arrived; plateaus of He_10 still move at 1e-8.
 const ARRIVED: f64 = 1e-11;

@@ -1,8 +1,8 @@
 //! Loss, flows and what they lead to, as quantities.
 
 use super::{
-    ACTIVATION, DELTA, LABELS, LOSS as LOSS_INPUT, M, M0, MU, NO_GROWTH, TEACHER, U, U0, delta, domain, landscape,
-    landscape_at, number, optional, positive, required, state,
+    ACTIVATION, DELTA, LABELS, LOSS as LOSS_INPUT, M, M0, MU, NO_GROWTH, TEACHER, U, U0, delta, domain,
+    landscape, landscape_at, number, optional, positive, required, state,
 };
 use crate::lora::flow::{Flow, FlowError};
 use crate::lora::landscape::{AdapterState, Gradient, Landscape};
@@ -302,7 +302,7 @@ fn switch_window(arguments: &Arguments) -> Result<Answer, QuantityError> {
         time: positive(arguments, "time")?,
         reset_amplitude: arguments.flag("reset-u"),
     };
-    let windows = schedule.windows(arguments.count_up_to("points", 2000)?.max(2)).map_err(|e| failed(&e))?;
+    let windows = schedule.windows(arguments.count_up_to("points", 500)?.max(2)).map_err(|e| failed(&e))?;
     let ends = |end: fn(&(f64, f64)) -> f64| windows.iter().map(end).collect::<Vec<f64>>();
     let (low, high) = (ends(|w| w.0), ends(|w| w.1));
     let answer = vec![

@@ -1,8 +1,8 @@
 //! The search phase and the descent, as quantities.
 
 use super::{
-    ACTIVATION, DELTA, LABELS, LOSS, M, MU, NO_GROWTH, TEACHER, U, delta, domain, landscape, landscape_at, number,
-    optional, required, state,
+    ACTIVATION, DELTA, LABELS, LOSS, M, MU, NO_GROWTH, TEACHER, U, delta, domain, landscape, landscape_at,
+    number, optional, required, state,
 };
 use crate::lora::hermite;
 use crate::lora::search_phase::{self, Mechanics, Rates};
@@ -198,7 +198,12 @@ fn zeros(arguments: &Arguments) -> Result<Answer, QuantityError> {
         Rates::of(&at, 1.0)
     };
     // A of a matched pair vanishes at mu = 1 itself.
-    let found = find_roots_by_scan(|mu| rates(mu).coupling, 1e-3, 0.999, arguments.count_up_to("points", 100_000)?.max(3));
+    let found = find_roots_by_scan(
+        |mu| rates(mu).coupling,
+        1e-3,
+        0.999,
+        arguments.count_up_to("points", 100_000)?.max(3),
+    );
     let self_couplings: Vec<f64> = found.iter().map(|&mu| rates(mu).self_coupling).collect();
     let diverges: Vec<Value> = self_couplings.iter().map(|b| json!(*b < 0.0)).collect();
     Ok(vec![

@@ -10,7 +10,7 @@ use didact_math::roots::brent;
 use std::f64::consts::PI;
 
 /// Steps of an integration. These flows need some thousand; one that needs more has a time scale far from the others.
-const MOST_STEPS: u64 = 200_000;
+const MOST_STEPS: u64 = 10_000;
 
 /// dm/dα = γ h(m)(1 − m²) − (γ²/2) m V(m), with α = steps/d_⊥ and γ = η d_⊥
 /// (docs/derivations/low-rank-perturbation.md#eq-32).
@@ -115,7 +115,8 @@ impl<'a> FiniteStep<'a> {
             out[0] = self.drift(m[0].clamp(-1.0, 1.0), gamma);
         });
         let end = times.last().copied().unwrap_or(0.0);
-        let options = Options { relative: 1e-10, absolute: 1e-12, step_limit: Some(MOST_STEPS), ..Options::default() };
+        let options =
+            Options { relative: 1e-10, absolute: 1e-12, step_limit: Some(MOST_STEPS), ..Options::default() };
         let solution = ode::solve(&mut field, 0.0, &[from], end, times, &[], &options)
             .expect("a flow of one number from a finite start");
         solution.states.iter().map(|m| m[0]).collect()
@@ -132,7 +133,8 @@ impl<'a> FiniteStep<'a> {
             out[0] = self.drift(m[0].clamp(-1.0, 1.0), gamma);
         });
         let events = [OdeEvent::new("passage", |_, m: &[f64]| m[0].abs() - level).terminal()];
-        let options = Options { relative: 1e-10, absolute: 1e-12, step_limit: Some(MOST_STEPS), ..Options::default() };
+        let options =
+            Options { relative: 1e-10, absolute: 1e-12, step_limit: Some(MOST_STEPS), ..Options::default() };
         let solution = ode::solve(&mut field, 0.0, &[from], 1e4 * scale, &[], &events, &options).ok()?;
         match solution.report.stop {
             Stop::Event { time, .. } => Some(time),

@@ -6,9 +6,9 @@ use super::super::network::{Mode, Network};
 use super::super::noise::{Class, NoiseTable, gradient_noise};
 use super::super::orthonormal::Signal;
 use super::inputs::{
-    ACTIVATION, LOADING, MOST_UNITS, OUTPUT_SCALE, OVERLAPS, SECOND_LAYER, SIGNS, STEP, STRENGTH, STUDENT_LOADING,
-    STUDENT_SIGNS, UNITS, activation, domain, like, loading, needed, network, optional, overlaps, positive,
-    second_layer, signs,
+    ACTIVATION, LOADING, MOST_UNITS, OUTPUT_SCALE, OVERLAPS, SECOND_LAYER, SIGNS, STEP, STRENGTH,
+    STUDENT_LOADING, STUDENT_SIGNS, UNITS, activation, domain, like, loading, needed, network, optional,
+    overlaps, positive, second_layer, signs,
 };
 use super::orthonormal::{ascending, reached};
 use didact_math::random::{RngAddress, Stream};
@@ -135,6 +135,11 @@ pub(super) const STEP_SIZE: Quantity = Quantity {
 
 fn step(a: &Arguments) -> Result<Answer, QuantityError> {
     let (it, share, level) = (step_instance(a)?, positive(a, "g")?, a.number("level"));
+    if share > 100.0 {
+        return Err(domain(format!(
+            "g is {share:e}; a step beyond 100 times the largest useful one learns nothing"
+        )));
+    }
     let flow = it.flow()?;
     let Some(largest) = flow.largest_step() else {
         return Err(domain(
@@ -210,10 +215,17 @@ fn step_instance(a: &Arguments) -> Result<Signed, QuantityError> {
             let units = a.numbers("b").len();
             (signs(a, "b", units)?, signs(a, "b_hat", units)?)
         }
-        (false, true) if (1.0..=MOST_UNITS as f64).contains(&a.number("k")) && a.number("k").fract() == 0.0 => {
+        (false, true)
+            if (1.0..=MOST_UNITS as f64).contains(&a.number("k")) && a.number("k").fract() == 0.0 =>
+        {
             typical_sign_pair(a.number("k") as usize)
         }
-        (false, true) => return Err(domain(format!("k is {}; it must be a whole number from 1 to {MOST_UNITS}", a.number("k")))),
+        (false, true) => {
+            return Err(domain(format!(
+                "k is {}; it must be a whole number from 1 to {MOST_UNITS}",
+                a.number("k")
+            )));
+        }
         _ => return Err(domain("give the signs b and b_hat, or k alone for typical ones")),
     };
     let units = signs.len();

@@ -102,7 +102,9 @@ pub(super) const FLOW: Quantity = Quantity {
 pub(super) fn reached(m: &[f64], times: &[f64]) -> Result<(), QuantityError> {
     match times.get(m.len()) {
         None => Ok(()),
-        Some(time) => Err(domain(format!("the flow cannot be followed to the time {time:e}; ask for earlier times"))),
+        Some(time) => {
+            Err(domain(format!("the flow cannot be followed to the time {time:e}; ask for earlier times")))
+        }
     }
 }
 

@@ -20,6 +20,12 @@ const STARTS: Input =
 const SEED: Input =
     Input { name: "seed", kind: Kind::Number, default: Some("0"), about: "seed of the starts" };
 
+/// The longest time, positive.
+fn cap(arguments: &Arguments) -> Result<f64, QuantityError> {
+    let cap = arguments.number("cap");
+    if cap > 0.0 { Ok(cap) } else { domain(format!("cap is {cap}; a time is positive")) }
+}
+
 fn numerical(error: OdeError) -> QuantityError {
     QuantityError::Domain(error.to_string())
 }
@@ -35,7 +41,7 @@ pub(super) const TIME: Quantity = Quantity {
 fn time(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let start = orthonormal(arguments, "rho0")?;
     let flow = SingularFlow::new(&start.rho, 1.0, rate_or_flow(arguments)?);
-    let cap = arguments.number("cap");
+    let cap = cap(arguments)?;
     match flow.half_loss(cap).map_err(numerical)? {
         HalfLoss::Reached(time) => {
             Ok(vec![("time", json!(time)), ("initial-risk", json!(flow.initial_risk()))])
@@ -70,7 +76,7 @@ pub(super) const STATISTICS: Quantity = Quantity {
     outputs: &["mean", "error", "not-converged"],
     compute: |a| {
         let starts = starts(a)?;
-        let found = starts.half_loss(rate_or_flow(a)?, a.number("cap")).map_err(numerical)?;
+        let found = starts.half_loss(rate_or_flow(a)?, cap(a)?).map_err(numerical)?;
         // A mean over the starts that converged would be biased: there is none unless all did.
         let all = found.missed == 0;
         let answer = vec![
@@ -92,7 +98,7 @@ pub(super) const OPTIMUM: Quantity = Quantity {
         let w = widths(a);
         let highest =
             if w.student >= w.teacher { w.solution_rate().min(w.plateau_rate()) } else { w.plateau_rate() };
-        let found = starts(a)?.best_learning_rate(0.05 * highest, highest, a.number("cap"));
+        let found = starts(a)?.best_learning_rate(0.05 * highest, highest, cap(a)?);
         let (eta, alpha) = found.map_err(numerical)?;
         if !alpha.is_finite() {
             return domain(

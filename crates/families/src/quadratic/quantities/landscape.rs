@@ -32,7 +32,7 @@ pub(super) const POINT: Quantity = Quantity {
 
 /// A whole number, 0 included.
 fn whole(value: f64, name: &str) -> Result<usize, QuantityError> {
-    if value >= 0.0 && value.fract() == 0.0 {
+    if (0.0..=MOST_UNITS as f64).contains(&value) && value.fract() == 0.0 {
         Ok(value as usize)
     } else {
         domain(format!("{name} is {value}; it counts directions: 0, 1, 2, ..."))

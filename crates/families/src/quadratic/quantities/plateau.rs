@@ -1,7 +1,8 @@
 //! Norm learning, plateau, escape and learning rates.
 
 use super::{
-    DELTA, EPSILON, MOST_UNITS, RATE, STUDENTS, TEACHERS, delta, domain, epsilon, optional, rate, required, widths,
+    DELTA, EPSILON, MOST_UNITS, RATE, STUDENTS, TEACHERS, delta, domain, epsilon, optional, rate, required,
+    widths,
 };
 use crate::quadratic::plateau::{Widths, staircase};
 use crate::quadratic::rates::FinitePlateau;
@@ -155,8 +156,10 @@ pub(super) const LEARNING_RATES: Quantity = Quantity {
             ("stable-plateau", json!(w.stable_plateau_rate())),
             ("usable", json!(usable)),
         ];
-        let reasons =
-            [("solution", "fewer students than teachers have no solution"), ("stable-plateau", "the plateau is never stable")];
+        let reasons = [
+            ("solution", "fewer students than teachers have no solution"),
+            ("stable-plateau", "the plateau is never stable"),
+        ];
         Ok(explained(answer, &reasons))
     },
 };
