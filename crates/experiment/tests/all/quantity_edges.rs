@@ -159,7 +159,12 @@ fn at_its_edges_a_quantity_answers_or_says_why_not() {
     let faults: Vec<String> = calls
         .par_iter()
         .filter_map(|(path, name, value, inputs)| {
-            wrong(path, inputs).map(|fault| format!("{path} at {name} = {value}: {fault}"))
+            let begun = std::time::Instant::now();
+            let fault = wrong(path, inputs);
+            if begun.elapsed().as_secs_f64() > 0.3 {
+                eprintln!("SLOW {:.2} {path} {name} {value}", begun.elapsed().as_secs_f64());
+            }
+            fault.map(|fault| format!("{path} at {name} = {value}: {fault}"))
         })
         .collect();
     assert!(faults.is_empty(), "{} of {}:\n{}", faults.len(), calls.len(), faults.join("\n"));

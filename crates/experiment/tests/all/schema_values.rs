@@ -252,6 +252,6 @@ fn places_lead_to_their_key() {
     let at = |path: &str| found.iter().find(|p| p.path == path).unwrap_or_else(|| panic!("no {path}"));
     let made = (at(".training.learning-rate").make)(json!(0.25));
     assert_eq!(made.pointer("/training/learning-rate"), Some(&json!(0.25)));
-    let made = (at(".sweep.*.points").make)(json!(7));
-    assert_eq!(made.pointer("/sweep/key/points"), Some(&json!(7)));
+    let made = (at(".record.event[].level").make)(json!(7));
+    assert_eq!(made.pointer("/record/event/0/level"), Some(&json!(7)));
 }
