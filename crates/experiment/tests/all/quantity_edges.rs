@@ -40,8 +40,7 @@ fn edges(kind: Kind) -> Vec<Value> {
             "relu",
             "He3",
             "nan",
-            "exp(x)",
-            "exp(x^2)",
+            "sin(x)", "exp(x^2)",
             "0",
             "1e300*x",
             "((",
@@ -63,7 +62,7 @@ fn edges(kind: Kind) -> Vec<Value> {
             json!([-1, 1e100]),
             json!([0.1, 0.2, 0.3, 0.4]),
             json!([null]),
-            json!(vec![1.0; 500]),
+            json!(vec![1.0; 40]),
         ],
         Kind::Matrix | Kind::Rows => vec![
             json!([[]]),
@@ -159,12 +158,7 @@ fn at_its_edges_a_quantity_answers_or_says_why_not() {
     let faults: Vec<String> = calls
         .par_iter()
         .filter_map(|(path, name, value, inputs)| {
-            let begun = std::time::Instant::now();
-            let fault = wrong(path, inputs);
-            if begun.elapsed().as_secs_f64() > 0.3 {
-                eprintln!("SLOW {:.2} {path} {name} {value}", begun.elapsed().as_secs_f64());
-            }
-            fault.map(|fault| format!("{path} at {name} = {value}: {fault}"))
+            wrong(path, inputs).map(|fault| format!("{path} at {name} = {value}: {fault}"))
         })
         .collect();
     assert!(faults.is_empty(), "{} of {}:\n{}", faults.len(), calls.len(), faults.join("\n"));
