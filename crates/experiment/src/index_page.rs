@@ -33,7 +33,7 @@ pub struct Entry {
 impl Entry {
     /// Reads the folder of a finished experiment; `None` if it is not whole.
     pub fn read(name: &str, folder: &Path) -> Option<Self> {
-        let done = finished(folder)?;
+        let done = finished(folder).ok()?;
         let text = std::fs::read_to_string(folder.join("provenance.json")).ok()?;
         let provenance: serde_json::Value = serde_json::from_str(&text).ok()?;
         let description: toml::Table =
