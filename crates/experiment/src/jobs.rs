@@ -163,6 +163,7 @@ impl Workshop<'_> {
         let known = self.places.answers(&key);
         if let Some(known) = known.as_ref().filter(|known| whole(&known.result)) {
             taken_over.fetch_add(usize::from(known.taken_over), Ordering::Relaxed);
+            self.share.advance(grid.len() as f64);
             return Ok(known.result.clone());
         }
         let before = known.map(|known| known.result.rows).unwrap_or_default();
@@ -173,6 +174,7 @@ impl Workshop<'_> {
             .map(|(index, (inputs, key))| {
                 let answered = before.get(index).filter(|row| !matches!(row, Err(NoAnswer::Failed(_))));
                 if let Some(answer) = answered.cloned().or_else(|| self.places.answer(key)) {
+                    self.share.advance(1.0);
                     return Ok(answer);
                 }
                 self.may_begin()?;

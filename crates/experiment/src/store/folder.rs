@@ -230,31 +230,33 @@ impl Drop for Assembly {
     }
 }
 
+/// A provenance of nothing, for tests.
+#[cfg(test)]
+pub(crate) fn sample_provenance() -> Provenance {
+    Provenance {
+        complete: true,
+        didact: "0".into(),
+        build: "b".into(),
+        seed: 1,
+        runs: Vec::new(),
+        points: 1,
+        size: "normal".into(),
+        failures: Vec::new(),
+        failed_jobs: 0,
+        threads: 1,
+        wall_seconds: 0.1,
+        target: "t".into(),
+        tables: BTreeMap::new(),
+        scans: BTreeMap::new(),
+        files: BTreeMap::new(),
+        seal: String::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
-
-    fn provenance() -> Provenance {
-        Provenance {
-            complete: true,
-            didact: "0".into(),
-            build: "b".into(),
-            seed: 1,
-            runs: Vec::new(),
-            points: 1,
-            size: "normal".into(),
-            failures: Vec::new(),
-            failed_jobs: 0,
-            threads: 1,
-            wall_seconds: 0.1,
-            target: "t".into(),
-            tables: BTreeMap::new(),
-            scans: BTreeMap::new(),
-            files: BTreeMap::new(),
-            seal: String::new(),
-        }
-    }
 
     fn root(name: &str) -> PathBuf {
         let root = std::env::temp_dir().join(format!("didact-folder-{name}-{}", std::process::id()));
@@ -267,7 +269,7 @@ mod tests {
         let assembly = Assembly::new(&root.join("it.partial")).unwrap();
         assembly.add("a.txt", text.as_bytes()).unwrap();
         assembly.add("point-0000/b.txt", b"b").unwrap();
-        assembly.install(&root.join("it"), provenance(), anew).unwrap()
+        assembly.install(&root.join("it"), sample_provenance(), anew).unwrap()
     }
 
     fn damage(folder: &Path) -> Vec<String> {
