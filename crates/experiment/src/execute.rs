@@ -160,11 +160,8 @@ impl Experiment {
                 }
                 // What is there has the same bytes as what would have been put there.
                 Ok(Installed::ByAnother) => return Err(Ended::Elsewhere),
-                Err(WriteError::Disk(error)) if disk::is_gone(&error) => {
-                    if mode == Mode::Resume && folder.join(PROVENANCE).exists() {
-                        return Err(Ended::Elsewhere);
-                    }
-                }
+                // Another process has finished, or begins anew, and removed what was being put together.
+                Err(WriteError::Disk(error)) if disk::is_gone(&error) => {}
                 Err(WriteError::Disk(error)) => return Err(unwritable(partial, &error).into()),
                 Err(WriteError::Text(text)) => return Err(Diagnostic::new(text).into()),
             }

@@ -145,7 +145,8 @@ impl Experiment {
     pub(crate) fn inputs_at(&self, scan: &ScanSpec, point: &Point) -> (Map<String, Value>, String) {
         let given: Map<String, Value> =
             scan.inputs.iter().chain(&point.values).map(|(k, v)| (k.clone(), v.clone())).collect();
-        let key = json!({ "point": scan.quantity, "inputs": self.files.digested(&scan.quantity, given.clone()) });
+        let key =
+            json!({ "point": scan.quantity, "inputs": self.files.digested(&scan.quantity, given.clone()) });
         (self.files.located(&scan.quantity, given), digest(&key, 16))
     }
 }
@@ -166,7 +167,8 @@ fn folder_name(resolved: &Description, runs: &[Run], files: &InputFiles) -> Stri
         }
     }
     let keys: Vec<&str> = runs.iter().map(|run| run.key.as_str()).collect();
-    let all = json!({ "description": described, "runs": keys, "files": files.digests(), "outcome": OUTCOME_BUILD });
+    let all =
+        json!({ "description": described, "runs": keys, "files": files.digests(), "outcome": OUTCOME_BUILD });
     format!("{}-{}", slug(&resolved.title), digest(&all, 6))
 }
 
@@ -199,7 +201,8 @@ fn prepare(
     let spectra = stages.iter().map(|stage| &stage.draft.spectrum);
     let spectra: Vec<_> = spectra.filter(|own| **own != stages[stages.len() - 1].draft.spectrum).collect();
     let numbers: Vec<_> = spectra.iter().map(|s| (s.eigenvalues(), s.weights())).collect();
-    let key = if numbers.is_empty() { digest(&description, 16) } else { digest(&(&description, numbers), 16) };
+    let key =
+        if numbers.is_empty() { digest(&description, 16) } else { digest(&(&description, numbers), 16) };
     let schedule = Schedule::new(engine, record, stages, source)?;
     Ok(Run { point: point.clone(), name: run.name.clone(), schedule, key })
 }

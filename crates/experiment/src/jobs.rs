@@ -147,7 +147,11 @@ impl Workshop<'_> {
     }
 
     fn keep(&self, kind: Kind, key: &str, payload: &[u8]) -> Result<(), Ended> {
-        Ok(self.places.journals().append(kind, key, payload).map_err(|error| unwritable(self.partial, &error))?)
+        Ok(self
+            .places
+            .journals()
+            .append(kind, key, payload)
+            .map_err(|error| unwritable(self.partial, &error))?)
     }
 
     /// The answers of a scan over its grid.

@@ -116,7 +116,8 @@ mod tests {
                 found.map(|v| [("delta".to_string(), v), ("curve".to_string(), json!(vec![0.5; 99]))].into());
             (Point { index, values }, entries)
         };
-        let rows = vec![row(0, 1.0, Ok(json!(6.25))), row(1, 2.0, Err(NoAnswer::Refused("no <answer>".into())))];
+        let rows =
+            vec![row(0, 1.0, Ok(json!(6.25))), row(1, 2.0, Err(NoAnswer::Refused("no <answer>".into())))];
         let scan = Scan { name: "losses".into(), rows };
         let html = html(&scan, &Words::default(), &mut Prose::default()).unwrap();
         assert!(html.contains("<h3>losses</h3>"));

@@ -55,7 +55,8 @@ impl Summary {
             let Ok(bytes) = disk::read(&path) else { continue };
             if let Ok(header) = serde_json::from_slice::<Ended>(&bytes) {
                 runs.entry(name.into()).or_default().add(&header);
-            } else if let (Some(scan), Some(answers)) = (name.strip_prefix("scan-"), Answers::of_file(&bytes)) {
+            } else if let (Some(scan), Some(answers)) = (name.strip_prefix("scan-"), Answers::of_file(&bytes))
+            {
                 let failed = answers.rows.iter().filter(|r| r.is_err()).count();
                 scans.push(ScanSummary { name: scan.into(), points: answers.rows.len(), failed });
             }

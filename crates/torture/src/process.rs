@@ -12,7 +12,9 @@ pub(crate) struct Launcher(PathBuf);
 
 impl Launcher {
     pub(crate) fn new() -> Result<Self, String> {
-        std::env::current_exe().map(Self).map_err(|e| format!("this program does not know where it lies: {e}"))
+        std::env::current_exe()
+            .map(Self)
+            .map_err(|e| format!("this program does not know where it lies: {e}"))
     }
 
     /// Starts a run of a description into a folder, with faults as the worker knows them (`fail-at=7`).
@@ -20,7 +22,10 @@ impl Launcher {
         let mut command = Command::new(&self.0);
         command.arg("worker").arg(file).arg(out).args(faults).env("RUST_BACKTRACE", "0");
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        Ok(Started { child: child.map_err(|e| format!("no process could be started: {e}"))?, faults: faults.join(" ") })
+        Ok(Started {
+            child: child.map_err(|e| format!("no process could be started: {e}"))?,
+            faults: faults.join(" "),
+        })
     }
 
     /// Starts one and waits for it.
@@ -82,7 +87,9 @@ impl Ended {
             return Ok(());
         }
         let Self { status, complained, faults, .. } = self;
-        Err(format!("a process ended with {status}, not with one of {codes:?} (faults: {faults})\n{complained}"))
+        Err(format!(
+            "a process ended with {status}, not with one of {codes:?} (faults: {faults})\n{complained}"
+        ))
     }
 
     /// Its exit code; `None` after a signal.

@@ -66,7 +66,9 @@ impl Reference {
     pub(crate) fn make(launcher: &Launcher, out: &Path) -> Result<Self, String> {
         let undisturbed = |name: &str, text: &str| -> Result<Undisturbed, String> {
             let (file, place) = (out.join(format!("{name}.toml")), out.join(name));
-            std::fs::create_dir_all(out).and_then(|()| std::fs::write(&file, text)).map_err(|e| e.to_string())?;
+            std::fs::create_dir_all(out)
+                .and_then(|()| std::fs::write(&file, text))
+                .map_err(|e| e.to_string())?;
             let begun = Instant::now();
             let ended = launcher.run(&file, &place, &["count".into()])?;
             ended.expect(&[0])?;

@@ -109,11 +109,8 @@ fn work(arguments: &[String]) -> Result<u8, String> {
     let source = Source::read(Path::new(file)).map_err(|e| e.to_string())?;
     let experiment = Experiment::new(source, Size::Normal, None).map_err(|e| e.to_string())?;
     let out = Path::new(out);
-    let finished = if fresh {
-        experiment.execute_fresh(out, &NoMonitor)
-    } else {
-        experiment.execute(out, &NoMonitor)
-    };
+    let finished =
+        if fresh { experiment.execute_fresh(out, &NoMonitor) } else { experiment.execute(out, &NoMonitor) };
     match finished {
         Ok(finished) => {
             if count {

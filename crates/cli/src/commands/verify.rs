@@ -52,6 +52,7 @@ pub(crate) fn refused(folder: &Path, why: &NotFinished) -> Diagnostic {
             let (kept, damaged) = Journals::in_folder(folder).count();
             let results = match (kept, damaged) {
                 (0, _) => String::new(),
+                (1, 0) => "; one result is kept in it".into(),
                 (kept, 0) => format!("; {kept} results are kept in it"),
                 (kept, damaged) => format!("; of {kept} results in it {damaged} are damaged"),
             };

@@ -115,6 +115,18 @@ pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
+/// Makes a folder in one that is there; it may be there already.
+pub(crate) fn create_folder_in(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    faults(Change::CreateFolder, path)?;
+    match fs::create_dir(path) {
+        Err(_) if path.is_dir() => Ok(()),
+        made => made,
+    }
+}
+
 /// Makes a file that was not there before; nothing that stands at the path is opened or followed.
 pub(crate) fn create_file(path: &Path) -> io::Result<File> {
     faults(Change::CreateFile, path)?;

@@ -58,7 +58,11 @@ impl Provenance {
 
     /// Reads the file of a folder; `None` if it is not there or not as it was written.
     pub fn read(folder: &Path) -> Option<Self> {
-        let provenance: Self = serde_json::from_slice(&disk::read(&folder.join(PROVENANCE)).ok()?).ok()?;
+        Self::of_bytes(&disk::read(&folder.join(PROVENANCE)).ok()?)
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        let provenance: Self = serde_json::from_slice(bytes).ok()?;
         (provenance.complete && provenance.seal == provenance.digest()).then_some(provenance)
     }
 }
@@ -152,15 +156,17 @@ impl Assembly {
     /// An empty folder below `place`, which is made if it is not there.
     pub(crate) fn new(place: &Path) -> io::Result<Self> {
         let path = place.join(format!("{}.whole", disk::unique()));
-        disk::create_folder(&path)?;
+        disk::create_folder(place)?;
+        disk::create_folder_in(&path)?;
         Ok(Self { path, files: Mutex::default() })
     }
 
     /// Adds a file.
     pub(crate) fn add(&self, file: &str, bytes: &[u8]) -> io::Result<()> {
         let path = self.path.join(file);
-        if let Some(parent) = path.parent() {
-            disk::create_folder(parent)?;
+        if let Some(parent) = path.parent().filter(|parent| *parent != self.path) {
+            // One level: a folder that another process removed must not come back with half of its files.
+            disk::create_folder_in(parent)?;
         }
         disk::write_new(&path, bytes)?;
         self.files().insert(file.into(), disk::digest(bytes));
@@ -173,7 +179,13 @@ impl Assembly {
 
     /// Adds the provenance and gives the folder its name. What stands there already stays when it is whole, lacks nothing and need
     /// not be computed anew; else every file that differs is replaced, and files that do not belong to the experiment stay.
-    pub(crate) fn install(self, name: &Path, mut provenance: Provenance, anew: bool) -> io::Result<Installed> {
+    /// An error of the kind "not found" says that another process removed files meanwhile: put it together again.
+    pub(crate) fn install(
+        self,
+        name: &Path,
+        mut provenance: Provenance,
+        anew: bool,
+    ) -> io::Result<Installed> {
         provenance.files = self.files().clone();
         provenance.seal = provenance.digest();
         let text = serde_json::to_vec_pretty(&provenance).expect("plain data");
@@ -193,7 +205,11 @@ impl Assembly {
         if let Some(root) = name.parent().filter(|root| !root.as_os_str().is_empty()) {
             disk::sync_folder(root)?;
         }
-        Ok(Installed::Here)
+        // Another process may have been removing what was put together, file by file, while it got its name.
+        match State::of(name) {
+            State::Whole(_) => Ok(Installed::Here),
+            _ => Err(io::ErrorKind::NotFound.into()),
+        }
     }
 
     /// Replaces what differs file by file, the provenance last: a folder that is left between has wrong digests and is healed
@@ -299,7 +315,11 @@ mod tests {
         assert_eq!(install(&root, "third", true), Installed::Here);
         assert_eq!(fs::read(folder.join("a.txt")).unwrap(), b"third");
         assert_eq!(fs::read(folder.join("notes.txt")).unwrap(), b"mine");
-        assert_eq!(disk::entries(&root.join("it.partial")).len(), 0, "nothing is left of what was put together");
+        assert_eq!(
+            disk::entries(&root.join("it.partial")).len(),
+            0,
+            "nothing is left of what was put together"
+        );
         fs::remove_dir_all(root).unwrap();
     }
 
@@ -308,13 +328,13 @@ mod tests {
         let root = root("seal");
         let folder = root.join("it");
         install(&root, "first", false);
-        let (path, whole) = (folder.join(PROVENANCE), Provenance::read(&folder).unwrap());
-        let bytes = fs::read(&path).unwrap();
+        let bytes = fs::read(folder.join(PROVENANCE)).unwrap();
+        let whole = Provenance::of_bytes(&bytes).unwrap();
         for bit in 0..bytes.len() * 8 {
             let mut changed = bytes.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            fs::write(&path, &changed).unwrap();
-            assert!(Provenance::read(&folder).is_none_or(|read| read == whole), "bit {bit}");
+            // Blanks between the words say nothing.
+            assert!(Provenance::of_bytes(&changed).is_none_or(|read| read == whole), "bit {bit}");
         }
         fs::remove_dir_all(root).unwrap();
     }

@@ -264,7 +264,8 @@ mod tests {
     /// Three records in one file, and its path.
     fn three(folder: &Path) -> PathBuf {
         let journal = Journals::in_folder(folder);
-        for (key, payload) in [("a", &b"first"[..]), ("b", b"line\nand didact-record 1 in it\n"), ("c", b"")] {
+        for (key, payload) in [("a", &b"first"[..]), ("b", b"line\nand didact-record 1 in it\n"), ("c", b"")]
+        {
             journal.append(Kind::Table, key, payload).unwrap();
         }
         journal.sync().unwrap();

@@ -88,14 +88,14 @@ impl Places {
 
     /// The table of a run, if there is a whole one.
     pub fn table(&self, key: &str) -> Option<Known<Trajectory>> {
-        let recorded = |journals: &Journals| {
-            Encoded::of_payload(&journals.read(Kind::Table, key)?)?.trajectory(key)
-        };
+        let recorded =
+            |journals: &Journals| Encoded::of_payload(&journals.read(Kind::Table, key)?)?.trajectory(key);
         if let Some(result) = recorded(&self.journals).or_else(|| self.own.table(key)) {
             return Some(Known { result, taken_over: false });
         }
         let (shelves, journals) = self.others();
-        let result = shelves.iter().find_map(|shelf| shelf.table(key)).or_else(|| journals.iter().find_map(recorded));
+        let result =
+            shelves.iter().find_map(|shelf| shelf.table(key)).or_else(|| journals.iter().find_map(recorded));
         result.map(|result| Known { result, taken_over: true })
     }
 
@@ -110,8 +110,7 @@ impl Places {
 
     /// The answer of a scan at one point, as the journals have it.
     pub fn answer(&self, key: &str) -> Option<Answered> {
-        let recorded =
-            |journals: &Journals| serde_json::from_slice(&journals.read(Kind::Answer, key)?).ok();
+        let recorded = |journals: &Journals| serde_json::from_slice(&journals.read(Kind::Answer, key)?).ok();
         recorded(&self.journals).or_else(|| self.others().1.iter().find_map(recorded))
     }
 }
@@ -154,7 +153,9 @@ impl Shelf {
         let here = disk::entries(folder);
         let points: Vec<PathBuf> =
             here.iter().filter(|path| path.is_dir()).flat_map(|path| disk::entries(path)).collect();
-        for path in here.into_iter().chain(points).filter(|path| path.extension().is_some_and(|e| e == "json")) {
+        for path in
+            here.into_iter().chain(points).filter(|path| path.extension().is_some_and(|e| e == "json"))
+        {
             let Some(bytes) = disk::read(&path).ok() else { continue };
             if let Ok(Keyed { key }) = serde_json::from_slice(&bytes) {
                 // A key is that of a table or of a scan: the other reading finds nothing.

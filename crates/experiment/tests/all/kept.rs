@@ -114,7 +114,12 @@ figure = [{ name = "loss", panel = [{ series = [{ run = "sgd" }] }] }]
 fn a_failed_job_is_tried_again_and_what_was_done_is_not() {
     let root = empty_folder("tried-again");
     let first = execute(ONE_FAILS, &root);
-    assert_eq!((first.reused, first.failed_jobs, first.failures.len()), (false, 1, 1), "{:?}", first.failures);
+    assert_eq!(
+        (first.reused, first.failed_jobs, first.failures.len()),
+        (false, 1, 1),
+        "{:?}",
+        first.failures
+    );
     let before = files(&first.folder);
     let second = execute(ONE_FAILS, &root);
     assert_eq!((second.reused, second.failed_jobs), (false, 1), "a failure is never found");

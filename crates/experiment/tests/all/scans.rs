@@ -1,8 +1,8 @@
 //! Experiments without runs: quantities over grids, what is measured on them, and how they are drawn.
 
 use crate::common::{checked, empty_folder};
-use didact_experiment::store::Journals;
 use didact_experiment::execute::Failure;
+use didact_experiment::store::Journals;
 use didact_model::engine::{Monitor, NoMonitor};
 use std::sync::Mutex;
 

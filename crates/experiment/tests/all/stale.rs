@@ -18,7 +18,11 @@ const FILE: &str = r#"{ kind = "file", path = "e.csv" }"#;
 fn descriptions() -> Vec<(&'static str, String)> {
     let training = "training = { learning-rate = 0.5 }\n";
     let stage = |set: &str| {
-        format!("{RUN}training = {{ learning-rate = 0.5, stage = [{{ until = {{ time = 2 }}, set = {{ {set} }} }}] }}\n")
+        // Stages hand over the overlaps in each eigenspace: there are as many before as after.
+        let data = "data = { spectrum = { kind = \"explicit\", eigenvalues = [1.6, 1.2, 0.8, 0.4] } }\n";
+        format!(
+            "{RUN}{data}training = {{ learning-rate = 0.5, stage = [{{ until = {{ time = 2 }}, set = {{ {set} }} }}] }}\n"
+        )
     };
     let parts = r#""data.spectrum.kind" = "file", "data.spectrum.path" = "e.csv""#;
     vec![
@@ -26,7 +30,9 @@ fn descriptions() -> Vec<(&'static str, String)> {
         ("sweep", format!("{RUN}{training}sweep = {{ \"data.spectrum\" = [{FILE}] }}\n")),
         (
             "run, deep",
-            format!("{RUN}{training}run = [{{ name = \"ode\", engine = \"ode\", set = {{ data = {{ spectrum = {FILE} }} }} }}]\n"),
+            format!(
+                "{RUN}{training}run = [{{ name = \"ode\", engine = \"ode\", set = {{ data = {{ spectrum = {FILE} }} }} }}]\n"
+            ),
         ),
         (
             "run, by parts",
@@ -97,4 +103,16 @@ fn a_file_that_is_not_there_is_refused_before_anything_runs() {
         let error = Experiment::new(source, Size::Normal, None).err().unwrap_or_else(|| panic!("{name}"));
         assert!(error.to_string().contains("e.csv"), "{name}: {error}");
     }
+}
+
+/// It panicked when it ran.
+#[test]
+fn a_stage_with_other_eigenspaces_than_the_next_is_refused() {
+    let text = format!(
+        "{RUN}training = {{ learning-rate = 0.5, stage = [{{ until = {{ time = 2 }}, set = {{ \"data.spectrum\" = \
+         {{ kind = \"power-law\", levels = 3, beta = 1.0 }} }} }}] }}\n"
+    );
+    let source = Source { name: "it.toml".into(), text };
+    let error = Experiment::new(source, Size::Normal, None).err().expect("it is refused");
+    assert!(error.to_string().contains("have other eigenspaces"), "{error}");
 }

@@ -59,10 +59,13 @@ fn a_changed_title_or_claim_computes_nothing_again() {
     assert_eq!(execute(&description, &root).taken_over, 0);
     let second = execute(&description.replace("First title", "Quite another name"), &root);
     assert_eq!(second.taken_over, 4);
-    assert!(second.folder.ends_with(checked(&description.replace("First title", "Quite another name")).unwrap().folder_name()));
+    assert!(second.folder.ends_with(
+        checked(&description.replace("First title", "Quite another name")).unwrap().folder_name()
+    ));
     assert!(checked(&description).unwrap().missing_runs(&root).is_empty());
     let longer = checked(&description.replace("[20, 40]", "[20, 30, 40]")).unwrap();
-    let missing: Vec<String> = longer.missing_runs(&root).iter().map(|run| format!("{} {}", run.name, run.point.label())).collect();
+    let missing: Vec<String> =
+        longer.missing_runs(&root).iter().map(|run| format!("{} {}", run.name, run.point.label())).collect();
     // Theory does not know the dimension, but its key does: it may matter.
     assert_eq!(missing, ["theory data.dimension = 30", "sgd data.dimension = 30"]);
 }
