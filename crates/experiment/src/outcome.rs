@@ -68,8 +68,7 @@ impl Experiment {
             match guard::caught(|| format!("figure `{}`", spec.name), draw) {
                 Ok(Ok(figure)) => figures.push(figure),
                 Ok(Err(why)) if done.failed_jobs == 0 => return Err(Diagnostic::new(why)),
-                Ok(Err(why)) => undrawn.push(format!("figure {}: {why}", spec.name)),
-                Err(why) => undrawn.push(format!("figure {}: {why}", spec.name)),
+                Ok(Err(why)) | Err(why) => undrawn.push(format!("figure {}: {why}", spec.name)),
             }
         }
         done.failed_jobs += undrawn.len();
