@@ -7,6 +7,8 @@
 //!     cargo run --release -p didact-bench -- cli            # the command line, process start included
 //!     cargo run --release -p didact-bench -- cost           # cost per step and per call of the parts
 //!     cargo run --release -p didact-bench -- spectra        # committees on spectra: against L and width
+//!     cargo run --release -p didact-bench -- own-units      # units without closed forms, against erf units
+//!     cargo run --release -p didact-bench -- own-units-errors    # the same, with errors against precise runs (minutes)
 //!
 //! A line is `{"workload", "peer", "seconds", "work", "result"}`: seconds is the best of 3 after one untimed call, and
 //! `result.ok` says that the numbers that prove the work are right. Compare only lines of the same machine and hour.
@@ -21,6 +23,7 @@ mod descent;
 mod harness;
 mod lora;
 mod low_rank;
+mod own_units;
 mod portable;
 mod spectra;
 
@@ -73,6 +76,12 @@ fn main() {
     }
     if wants("cost") || wants("parts") {
         cost::parts();
+    }
+    if wants("own-units") {
+        own_units::lines(false);
+    }
+    if asked.iter().any(|a| a == "own-units-errors") {
+        own_units::lines(true);
     }
     if wants("cost") || wants("spectra") {
         spectra::right_hand_sides();

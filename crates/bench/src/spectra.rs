@@ -9,7 +9,7 @@ use didact_math::ode::{Method, Options, Saving};
 use didact_model::observable::Loss;
 use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw, Start};
 use didact_model::{Clock, Engine, Needed, Overlaps, Problem, Record, Spectrum, Training, Unwatched};
-use didact_theory::OrderParameterOde;
+use didact_theory::{Numerical, OrderParameterOde};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ fn evaluations(note: &str) -> f64 {
 fn solve(problem: &Problem, needed: Needed, method: Method, end: f64) -> (f64, f64) {
     let options =
         Options { method, relative: 1e-5, absolute: 1e-8, saving: Saving::Landing, ..Options::default() };
-    let engine = OrderParameterOde { options, needed };
+    let engine = OrderParameterOde { options, needed, numerical: Numerical::Precise };
     let record = Record::new(vec![end], vec![Arc::new(Loss)]);
     let (times, run) = best_of(2, || engine.run(problem, &record, &Unwatched).expect("a solution"));
     (times.cpu.unwrap_or(times.wall), evaluations(&run.notes[0]))

@@ -15,7 +15,7 @@ use didact_model::problem::ProblemError;
 use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw, Start};
 use didact_model::{Engine, Event, Needed, Overlaps, Problem, Record, Samples, Shape, Spectrum, Training};
 use didact_simulate::{Direct, FullBatch, Reduced};
-use didact_theory::OrderParameterOde;
+use didact_theory::{Numerical, OrderParameterOde};
 use didact_theory::dmft::{Dmft, Sampling};
 use std::sync::Arc;
 
@@ -60,7 +60,11 @@ pub fn engine(run: &RunSpec, source: &Source) -> Result<Box<dyn Engine>, Diagnos
                 saving: if method == Method::Adams { Saving::Dense } else { Saving::Landing },
                 ..Options::default()
             };
-            Ok(Box::new(OrderParameterOde { options, needed }))
+            let numerical = Numerical::Budget {
+                error: run.tolerance.unwrap_or(Numerical::USUAL_ERROR),
+                any_method: run.method.is_none(),
+            };
+            Ok(Box::new(OrderParameterOde { options, needed, numerical }))
         }
         "reduced" => Ok(Box::new(Reduced)),
         "direct" => Ok(Box::new(Direct)),

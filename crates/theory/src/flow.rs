@@ -32,6 +32,14 @@ impl<'a> Flow<'a> {
         }
     }
 
+    /// The relative error of averages without a closed form with which the run is content.
+    pub(crate) fn set_accuracy(&mut self, accuracy: Option<f64>) {
+        match self {
+            Self::Overlaps(flow) => flow.averages.accuracy = accuracy,
+            Self::Rows(flow, _) => flow.averages.accuracy = accuracy,
+        }
+    }
+
     pub(crate) fn worst_error(&self) -> f64 {
         match self {
             Self::Overlaps(flow) => flow.worst_error,

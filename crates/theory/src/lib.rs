@@ -6,7 +6,7 @@ pub mod landscape;
 pub mod order_parameters;
 mod row_flow;
 
-pub use order_parameters::OrderParameterOde;
+pub use order_parameters::{Numerical, OrderParameterOde};
 
 use didact_model::quantity::Quantity;
 

@@ -24,6 +24,48 @@ pub struct OrderParameterOde {
     pub options: Options,
     /// Without the term of second order in the learning rate this is gradient flow on the population loss.
     pub needed: Needed,
+    /// What is done where averages have no closed form.
+    pub numerical: Numerical,
+}
+
+/// How a run is integrated when its averages are sums, which cost much more than closed forms and are not exact.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Numerical {
+    /// With the same options as closed forms, and averages as accurate as the rule can make them.
+    Precise,
+    /// With this relative error, shared between integrator and averages: the integrator is given a tenth of it per step, the
+    /// averages a third. The method is Adams', which needs the fewest averages, if `any_method`.
+    Budget {
+        /// Relative error of the run.
+        error: f64,
+        /// Whether the method of the options may be replaced.
+        any_method: bool,
+    },
+}
+
+impl Numerical {
+    /// The relative error of a run where nothing is said.
+    pub const USUAL_ERROR: f64 = 1e-6;
+    /// The usual budget.
+    pub const USUAL: Self = Self::Budget { error: Self::USUAL_ERROR, any_method: true };
+
+    fn accuracy(self) -> Option<f64> {
+        match self {
+            Self::Precise => None,
+            Self::Budget { error, .. } => Some(error / 3.0),
+        }
+    }
+
+    /// The options of a run with numerical averages.
+    fn options(self, options: &Options) -> Options {
+        let Self::Budget { error, any_method } = self else { return options.clone() };
+        let relative = (0.1 * error).max(options.relative);
+        let mut options = Options { relative, absolute: 1e-3 * relative, ..options.clone() };
+        if any_method {
+            (options.method, options.saving) = (Method::Adams, Saving::Dense);
+        }
+        options
+    }
 }
 
 impl Default for OrderParameterOde {
@@ -36,7 +78,7 @@ impl Default for OrderParameterOde {
             saving: Saving::Landing,
             ..Options::default()
         };
-        Self { options, needed: Needed::DriftAndNoise }
+        Self { options, needed: Needed::DriftAndNoise, numerical: Numerical::USUAL }
     }
 }
 
@@ -124,6 +166,11 @@ impl OrderParameterOde {
     ) -> Result<(Replica, String), EngineError> {
         let start = problem.start.draw(&setting(problem, record.seed, replica))?;
         let (mut flow, state) = Flow::new(problem, &start, self.needed);
+        flow.set_accuracy(self.numerical.accuracy());
+        let mut first = vec![0.0; state.len()];
+        flow.field().derivative(0.0, &state, &mut first);
+        let options =
+            if flow.worst_error() > 0.0 { self.numerical.options(&self.options) } else { self.options.clone() };
         let layout = flow.layout();
         let events: Vec<ode::Event> = record
             .events
@@ -152,7 +199,7 @@ impl OrderParameterOde {
             end,
             save_at: &record.times,
             events: &events,
-            options: &self.options,
+            options: &options,
         };
         let solution = ode::solve_watched(flow.field(), &request, &mut watch)?;
         let error = flow.worst_error();
@@ -293,7 +340,7 @@ pub(crate) struct OverlapFlow<'a> {
     pub(crate) layout: Layout,
     blocks: Vec<Mat>,
     covariance: Mat,
-    averages: Averages,
+    pub(crate) averages: Averages,
     /// B_b G_b of every eigenspace, trained x rows.
     motion: Vec<Mat>,
     /// T⁻¹ of the frozen rows along which motion is forbidden.

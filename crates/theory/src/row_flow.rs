@@ -79,7 +79,7 @@ pub(crate) struct RowFlow<'a> {
     /// λ W of the trained rows.
     weighted: Vec<f64>,
     covariance: Mat,
-    averages: Averages,
+    pub(crate) averages: Averages,
     threads: bool,
     pub(crate) worst_error: f64,
 }

@@ -15,7 +15,7 @@ use didact_model::{
     Clock, Engine, LocalRule, Needed, Overlaps, Problem, Record, Spectrum, Training, Trajectory, Unwatched,
     observable,
 };
-use didact_theory::OrderParameterOde;
+use didact_theory::{Numerical, OrderParameterOde};
 use std::sync::Arc;
 
 fn problem(rule: Arc<dyn LocalRule>, q: &Mat, r: &Mat, scalars: Vec<f64>) -> Problem {
@@ -35,7 +35,7 @@ fn problem(rule: Arc<dyn LocalRule>, q: &Mat, r: &Mat, scalars: Vec<f64>) -> Pro
 fn run(problem: &Problem, method: Method, times: &[f64], names: &[&str]) -> Trajectory {
     let options = Options { method, relative: 1e-9, absolute: 1e-12, ..Options::default() };
     let observables = names.iter().flat_map(|n| observable::parse(n, problem).unwrap()).collect();
-    let engine = OrderParameterOde { options, needed: Needed::Drift };
+    let engine = OrderParameterOde { options, needed: Needed::Drift, numerical: Numerical::Precise };
     engine.run(problem, &Record::new(times.to_vec(), observables), &Unwatched).unwrap()
 }
 

@@ -13,7 +13,7 @@ use didact_model::{
     Unwatched,
 };
 use didact_simulate::Reduced;
-use didact_theory::OrderParameterOde;
+use didact_theory::{Numerical, OrderParameterOde};
 use didact_theory::landscape::population;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex};
@@ -182,7 +182,7 @@ fn ode(inputs: &Inputs, observables: Vec<Arc<dyn Observable>>, sphere: bool) -> 
     let needed = if is_flow(inputs) { Needed::Drift } else { Needed::DriftAndNoise };
     let times = inputs.list(if is_flow(inputs) { "t" } else { "alpha" });
     let record = Record::new(times, observables);
-    let engine = OrderParameterOde { options, needed };
+    let engine = OrderParameterOde { options, needed, numerical: Numerical::Precise };
     engine.run(&problem(inputs, sphere), &record, &Unwatched).expect("a solution")
 }
 

@@ -10,6 +10,7 @@ mod averages;
 mod conditional;
 mod erf;
 mod kicks;
+mod planes;
 mod plateau;
 pub mod spectra;
 
