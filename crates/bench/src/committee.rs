@@ -6,10 +6,10 @@ use didact_families::Family;
 use didact_families::committee::Committee;
 use didact_math::linalg::{Mat, cholesky_psd, dot};
 use didact_math::ode::{Method, Options, Saving};
-use didact_model::observable::{self, Loss, Observable, Snapshot};
+use didact_model::observable::{self, Observable, Risk, Snapshot};
 use didact_model::start::Given;
-use didact_model::{Clock, Engine, Needed, Overlaps, Problem, Record, Spectrum, Training, Unwatched};
-use didact_simulate::chain::{Chain, Seat};
+use didact_model::{Clock, Engine, Needed, NoMonitor, Overlaps, Problem, Record, Spectrum, Training};
+use didact_simulate::chain::{Chain, ReplicaAddress};
 use didact_simulate::direct::DirectChain;
 use didact_simulate::reduced::ReducedChain;
 use didact_theory::{Numerical, OrderParameterOde};
@@ -34,12 +34,14 @@ fn matrix(entries: &[[f64; 4]; 4]) -> Mat {
 }
 
 fn problem(dimension: Option<u64>) -> Problem {
-    let rule = Committee::soft(4, 4, "erf(z/sqrt2)").rule().expect("a committee");
+    let spec = Committee::soft(4, 4, "erf(z/sqrt2)");
+    let rule = spec.rule().expect("a committee");
     let spectrum = Spectrum::isotropic();
     let blocks = (&matrix(&Q0), &matrix(&R0), &Mat::identity(4));
     let start = Overlaps::spread(rule.shape(), &spectrum, blocks, vec![]).expect("overlaps");
     Problem {
         rule,
+        about: spec.about(),
         spectrum,
         dimension,
         training: Training::online(0.5),
@@ -58,7 +60,7 @@ pub(crate) fn ode(name: &str, method: Method) {
     let observables: Vec<Arc<dyn Observable>> =
         names.iter().flat_map(|n| observable::parse(n, &problem).expect("observables")).collect();
     let record = Record::new((1..=200).map(|i| 5.0 * f64::from(i)).collect(), observables);
-    let (times, run) = best_of_3(|| engine.run(&problem, &record, &Unwatched).expect("a solution"));
+    let (times, run) = best_of_3(|| engine.run(&problem, &record, &NoMonitor).expect("a solution"));
     let loss = |row: &Vec<f64>| {
         let q = Mat::from_fn(4, 4, |i, j| row[16 + 4 * i + j]);
         let r = Mat::from_fn(4, 4, |i, j| row[4 * i + j]);
@@ -69,13 +71,14 @@ pub(crate) fn ode(name: &str, method: Method) {
             (false, false) => f64::from(i == j),
         });
         let state = Overlaps::from_engine(problem.rule.shape(), vec![gram], vec![]);
-        Loss.measure(&Snapshot::new(&state, &problem))
+        Risk.measure(&Snapshot::new(&state, &problem))
     };
-    let errors: Vec<f64> = run.replicas[0].rows.iter().map(loss).collect();
+    let errors: Vec<f64> = run.rows(0).iter().map(loss).collect();
     let (sum, at50, at250) = (errors.iter().sum::<f64>(), errors[9], errors[49]);
     let right = |got: f64, want: f64| (got / want - 1.0).abs() < 1e-5;
     let ok = right(sum, 2.279404642528) && right(at50, 0.057046478565) && right(at250, 0.007482501788);
-    let work = json!({"rtol": 1e-8, "atol": 1e-12, "saved": 200, "threads": 1, "report": run.notes[0]});
+    let work =
+        json!({"rtol": 1e-8, "atol": 1e-12, "saved": 200, "threads": 1, "statistics": run.statistics[0]});
     report(
         "W1",
         &format!("didact ode ({name})"),
@@ -130,7 +133,7 @@ fn curve(problem: &Problem, mut chain: impl Chain) -> Vec<f64> {
             chain.step();
         }
     }
-    records.iter().map(|o| Loss.measure(&Snapshot::new(o, problem))).collect()
+    records.iter().map(|o| Risk.measure(&Snapshot::new(o, problem))).collect()
 }
 
 fn report_curve(peer: &str, times: Times, work: &serde_json::Value, errors: &[f64]) {
@@ -148,7 +151,7 @@ fn report_curve(peer: &str, times: Times, work: &serde_json::Value, errors: &[f6
 pub(crate) fn direct() {
     let problem = problem(Some(DIMENSION as u64));
     let weights = dense_weights(DIMENSION);
-    let seat = Seat { seed: 1, replica: 0, stage: 0 };
+    let seat = ReplicaAddress { seed: 1, replica: 0, stage: 0 };
     let (times, errors) = best_of_3(|| {
         let chain = DirectChain::from_weights(&problem, weights.clone(), vec![], seat).expect("a chain");
         curve(&problem, chain)
@@ -160,18 +163,10 @@ pub(crate) fn direct() {
 /// W2 by its overlaps alone: the same law, other work.
 pub(crate) fn reduced() {
     let problem = problem(Some(DIMENSION as u64));
-    let Ok(start) = problem.start.draw(&didact_model::start::Setting {
-        shape: problem.rule.shape(),
-        spectrum: &problem.spectrum,
-        dimension: problem.dimension,
-        seed: 1,
-        replica: 0,
-    }) else {
-        return;
-    };
+    let Ok(start) = problem.start.draw(&problem.setting(1, 0)) else { return };
     let (times, errors) = best_of_3(|| {
-        let chain =
-            ReducedChain::new(&problem, &start, Seat { seed: 1, replica: 0, stage: 0 }).expect("a chain");
+        let chain = ReducedChain::new(&problem, &start, ReplicaAddress { seed: 1, replica: 0, stage: 0 })
+            .expect("a chain");
         curve(&problem, chain)
     });
     let work = json!({"N": DIMENSION, "steps": STEPS, "threads": 1, "precision": "f64", "note": "same law, other work"});

@@ -12,13 +12,15 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 fn problem(units: usize, dimension: u64) -> Problem {
-    let rule = Committee::soft(units, units, "erf(z/sqrt2)").rule().expect("a committee");
+    let spec = Committee::soft(units, units, "erf(z/sqrt2)");
+    let rule = spec.rule().expect("a committee");
     let spectrum = Spectrum::isotropic();
     let small = Mat::from_fn(units, units, |i, j| 0.01 * (1 + (i + 2 * j) % 3) as f64);
     let blocks = (&Mat::identity(units).scaled(0.3), &small, &Mat::identity(units));
     let start = Overlaps::spread(rule.shape(), &spectrum, blocks, vec![]).expect("overlaps");
     Problem {
         rule,
+        about: spec.about(),
         spectrum,
         dimension: Some(dimension),
         training: Training::online(0.5),

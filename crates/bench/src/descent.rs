@@ -6,7 +6,7 @@ use didact_families::Family;
 use didact_families::multi_index::MultiIndex;
 use didact_math::linalg::{Mat, cholesky_psd, dot};
 use didact_math::simd::prefetch;
-use didact_model::output_loss::OutputLoss;
+use didact_model::loss::Loss;
 use didact_model::start::Given;
 use didact_model::{Clock, Overlaps, Problem, Samples, Spectrum, Training};
 use didact_simulate::full_batch::{Precision, Trainer};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 const RATE: f64 = 0.5;
 
 fn spec() -> MultiIndex {
-    MultiIndex::single("gelu", "z^2", OutputLoss::PseudoHuber { kappa: 1.0 })
+    MultiIndex::single("gelu", "z^2", Loss::PseudoHuber { kappa: 1.0 })
 }
 
 fn overlaps() -> Overlaps {
@@ -65,6 +65,7 @@ pub(crate) fn full_batch(threads: usize) {
     let weights = Mat::from_rows(&[unit(42, D), unit(41, D)]).expect("two rows");
     let problem = Problem {
         rule: spec().rule().expect("a rule"),
+        about: spec().about(),
         spectrum: Spectrum::isotropic(),
         dimension: Some(D as u64),
         training: Training { samples: Some(Samples::Count(N as u64)), ..Training::full_batch(RATE, 1.0) },
@@ -184,12 +185,12 @@ pub(crate) fn mean_field(threads: usize) {
 /// Mean-field theory of rules that take other ways through the loops: nanoseconds per sample and step on one thread.
 pub(crate) fn other_rules() {
     let single = MultiIndex::single;
-    let huber = OutputLoss::PseudoHuber { kappa: 1.0 };
+    let huber = Loss::PseudoHuber { kappa: 1.0 };
     let three = MultiIndex { students: 3, directions: 2, ..single("gelu", "z1+z2+z1*z2", huber) };
     let cases = [
         ("three gelu units, z1+z2+z1*z2, pseudo-Huber", three, 8),
-        ("tanh unit, z, log cosh", single("tanh", "z", OutputLoss::LogCosh), 16),
-        ("relu unit, z^2, square", single("relu", "z^2", OutputLoss::Square), 16),
+        ("tanh unit, z, log cosh", single("tanh", "z", Loss::LogCosh), 16),
+        ("relu unit, z^2, square", single("relu", "z^2", Loss::HALF_SQUARE), 16),
     ];
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool");
     for (name, spec, steps) in cases {

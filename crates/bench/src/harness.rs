@@ -1,6 +1,6 @@
 //! Timing and printing.
 
-use didact_model::{Engine, Problem, Record, Unwatched};
+use didact_model::{Engine, NoMonitor, Problem, Record};
 use didact_simulate::Reduced;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -87,6 +87,6 @@ pub(crate) fn report(workload: &str, peer: &str, times: Times, work: &Value, mut
 /// Processor time of a step of one replica in the reduced simulation, when so many run.
 pub(crate) fn seconds_per_reduced_step(problem: &Problem, replicas: u32, steps: u32) -> f64 {
     let record = Record { replicas, ..Record::new(vec![f64::from(steps)], Vec::new()) };
-    let (times, _) = best_of(12, || Reduced.run(problem, &record, &Unwatched).expect("a run"));
+    let (times, _) = best_of(12, || Reduced.run(problem, &record, &NoMonitor).expect("a run"));
     times.cpu.unwrap_or(times.wall) / f64::from(steps) / f64::from(replicas)
 }

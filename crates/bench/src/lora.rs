@@ -9,7 +9,7 @@ use didact_model::constraint::Constraint;
 use didact_model::problem::StepScaling;
 use didact_model::start::Given;
 use didact_model::{Clock, Overlaps, Problem, Spectrum, Training};
-use didact_simulate::chain::{Chain, Seat};
+use didact_simulate::chain::{Chain, ReplicaAddress};
 use didact_simulate::direct::DirectChain;
 use didact_simulate::reduced::ReducedChain;
 use serde_json::json;
@@ -37,6 +37,7 @@ fn problem(activation: &str, mu: f64, learning_rate: f64) -> (Problem, Overlaps)
     let start = Overlaps::spread(rule.shape(), &spectrum, blocks, vec![small]).expect("overlaps");
     let problem = Problem {
         rule,
+        about: spec.about(),
         spectrum,
         dimension: Some(DIMENSION as u64),
         training: Training {
@@ -101,9 +102,11 @@ fn print(peer: &str, times: Times, note: &str, records: &[(f64, f64)]) {
 /// W3 with inputs of d dimensions drawn inside the timed region.
 pub(crate) fn direct() {
     let (problem, start) = problem("erf(z)", 0.5, 0.2);
-    let seat = Seat { seed: 1, replica: 0, stage: 0 };
+    let address = ReplicaAddress { seed: 1, replica: 0, stage: 0 };
     let (times, records) = best_of(1, || {
-        curve(DirectChain::from_weights(&problem, weights(), start.scalars.clone(), seat).expect("a chain"))
+        curve(
+            DirectChain::from_weights(&problem, weights(), start.scalars.clone(), address).expect("a chain"),
+        )
     });
     print("didact direct", times, "best of 1", &records);
 }
@@ -111,8 +114,9 @@ pub(crate) fn direct() {
 /// W3 by its overlaps alone.
 pub(crate) fn reduced() {
     let (problem, start) = problem("erf(z)", 0.5, 0.2);
-    let seat = Seat { seed: 1, replica: 0, stage: 0 };
-    let (times, records) = best_of_3(|| curve(ReducedChain::new(&problem, &start, seat).expect("a chain")));
+    let address = ReplicaAddress { seed: 1, replica: 0, stage: 0 };
+    let (times, records) =
+        best_of_3(|| curve(ReducedChain::new(&problem, &start, address).expect("a chain")));
     print("didact reduced", times, "same law, other work", &records);
 }
 
@@ -122,8 +126,8 @@ pub(crate) fn steps() {
         [("erf(z)", 0.5, 0.2), ("He3", 0.4, 0.01 / 18.0), ("relu", 0.5, 0.2), ("sigmoid", 0.5, 0.2)]
     {
         let (problem, start) = problem(activation, mu, rate);
-        let mut chain =
-            ReducedChain::new(&problem, &start, Seat { seed: 3, replica: 0, stage: 0 }).expect("a chain");
+        let mut chain = ReducedChain::new(&problem, &start, ReplicaAddress { seed: 3, replica: 0, stage: 0 })
+            .expect("a chain");
         let (times, ()) = best_of(20, || (0..50).for_each(|_| chain.step()));
         let micros = |seconds: f64| seconds / 50.0 * 1e6;
         let line = json!({"cost": "reduced LoRA step", "activation": activation, "B": BATCH,

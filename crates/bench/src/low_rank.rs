@@ -13,6 +13,7 @@ fn problem(spec: &LowRank, dimension: u64) -> Problem {
     let constraint = Constraint { sphere: Some(Retraction::Tangent), off_own: true, ..Constraint::none() };
     Problem {
         rule: spec.rule().expect("a rule"),
+        about: spec.about(),
         spectrum: Spectrum::isotropic(),
         dimension: Some(dimension),
         training: Training { constraint, ..Training::online(1e-3) },

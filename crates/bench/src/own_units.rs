@@ -7,7 +7,7 @@ use didact_families::committee::Committee;
 use didact_math::linalg::Mat;
 use didact_model::observable::{self, Observable};
 use didact_model::start::Given;
-use didact_model::{Clock, Engine, Overlaps, Problem, Record, Spectrum, Training, Trajectory, Unwatched};
+use didact_model::{Clock, Engine, NoMonitor, Overlaps, Problem, Record, Spectrum, Training, Trajectory};
 use didact_theory::{Numerical, OrderParameterOde};
 use serde_json::json;
 use std::sync::Arc;
@@ -25,7 +25,8 @@ const UNITS: [&str; 8] = [
 
 /// K students and M teachers in three eigenspaces, all overlaps given.
 fn problem(students: usize, teachers: usize, unit: &str) -> Problem {
-    let rule = Committee::soft(students, teachers, unit).rule().expect("a committee");
+    let spec = Committee::soft(students, teachers, unit);
+    let rule = spec.rule().expect("a committee");
     let spectrum = Spectrum::power_law(3, 0.5).expect("a spectrum");
     let own = Mat::from_fn(students, students, |i, j| {
         if i == j { 0.2 + 0.05 * i as f64 } else { 0.02 - 0.013 * ((i + j) % 3) as f64 }
@@ -37,6 +38,7 @@ fn problem(students: usize, teachers: usize, unit: &str) -> Problem {
     let start = Overlaps::spread(rule.shape(), &spectrum, blocks, vec![]).expect("overlaps");
     Problem {
         rule,
+        about: spec.about(),
         spectrum,
         dimension: None,
         training: Training::online(0.3),
@@ -54,8 +56,8 @@ fn record(problem: &Problem, end: f64) -> Record {
 }
 
 fn farthest(a: &Trajectory, b: &Trajectory) -> f64 {
-    let rows = a.replicas[0].rows.iter().zip(&b.replicas[0].rows);
-    rows.flat_map(|(a, b)| a.iter().zip(b)).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max)
+    let (a, b) = (a.rows(0), b.rows(0));
+    a.iter().zip(&b).flat_map(|(a, b)| a.iter().zip(b)).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max)
 }
 
 /// One line per unit and size: seconds, ratio to erf, and the largest difference of an overlap to the precise run where `precise`.
@@ -66,19 +68,20 @@ pub(crate) fn lines(precise: bool) {
             let problem = problem(students, teachers, unit);
             let record = record(&problem, end);
             let engine = OrderParameterOde::default();
-            let (times, run) = best_of_3(|| engine.run(&problem, &record, &Unwatched).expect("a solution"));
+            let (times, run) = best_of_3(|| engine.run(&problem, &record, &NoMonitor).expect("a solution"));
             let seconds = times.cpu.unwrap_or(times.wall);
             if unit == UNITS[0] {
                 erf = seconds;
             }
             let off = precise.then(|| {
-                let slow = OrderParameterOde { numerical: Numerical::Precise, ..OrderParameterOde::default() };
-                farthest(&slow.run(&problem, &record, &Unwatched).expect("a solution"), &run)
+                let slow =
+                    OrderParameterOde { numerical: Numerical::Precise, ..OrderParameterOde::default() };
+                farthest(&slow.run(&problem, &record, &NoMonitor).expect("a solution"), &run)
             });
             println!(
                 "{}",
                 json!({"own unit": unit, "K": students, "M": teachers, "seconds": seconds, "ratio to erf": seconds / erf,
-                       "off": off, "note": run.notes[0]})
+                       "off": off, "statistics": run.statistics[0]})
             );
         }
     }

@@ -6,9 +6,9 @@ use didact_families::committee::spectra::symmetric::{SymmetricFlow, SymmetricSta
 use didact_families::committee::{Committee, Output};
 use didact_math::linalg::Mat;
 use didact_math::ode::{Method, Options, Saving};
-use didact_model::observable::Loss;
+use didact_model::observable::Risk;
 use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw, Start};
-use didact_model::{Clock, Engine, Needed, Overlaps, Problem, Record, Spectrum, Training, Unwatched};
+use didact_model::{Clock, Engine, Needed, NoMonitor, Overlaps, Problem, Record, Spectrum, Training};
 use didact_theory::{Numerical, OrderParameterOde};
 use serde_json::json;
 use std::sync::Arc;
@@ -27,6 +27,7 @@ fn problem(units: usize, levels: usize, start: Option<Arc<dyn Start>>) -> Proble
     });
     Problem {
         rule,
+        about: spec.about(),
         spectrum,
         dimension: Some(levels as u64),
         training: Training::online(0.01),
@@ -43,21 +44,14 @@ fn sampled() -> Arc<dyn Start> {
     })
 }
 
-/// Evaluations of the right-hand side, from the note of the run.
-fn evaluations(note: &str) -> f64 {
-    let words: Vec<&str> = note.split([' ', ',']).collect();
-    let at = words.iter().position(|w| w.starts_with("evaluations")).expect("a count");
-    words[at - 1].parse().expect("a number")
-}
-
 /// Processor seconds of a solution (its start included) and evaluations in it.
 fn solve(problem: &Problem, needed: Needed, method: Method, end: f64) -> (f64, f64) {
     let options =
         Options { method, relative: 1e-5, absolute: 1e-8, saving: Saving::Landing, ..Options::default() };
     let engine = OrderParameterOde { options, needed, numerical: Numerical::Precise };
-    let record = Record::new(vec![end], vec![Arc::new(Loss)]);
-    let (times, run) = best_of(2, || engine.run(problem, &record, &Unwatched).expect("a solution"));
-    (times.cpu.unwrap_or(times.wall), evaluations(&run.notes[0]))
+    let record = Record::new(vec![end], vec![Arc::new(Risk)]);
+    let (times, run) = best_of(2, || engine.run(problem, &record, &NoMonitor).expect("a solution"));
+    (times.cpu.unwrap_or(times.wall), run.statistics[0].evaluations as f64)
 }
 
 /// Microseconds per evaluation: what a longer solution costs more than a short one, so that the start does not count.

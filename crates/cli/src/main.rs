@@ -138,6 +138,9 @@ struct Options {
     /// Seed, in place of the description's
     #[arg(long)]
     seed: Option<u64>,
+    /// Compute everything anew, also what is found
+    #[arg(long)]
+    fresh: bool,
     /// Threads; all cores unless given (results do not depend on it)
     #[arg(long)]
     threads: Option<usize>,

@@ -1,18 +1,18 @@
-//! Running an experiment: jobs in parallel, results kept one by one, the folder renamed when whole.
+//! Running an experiment: runs in parallel, results kept one by one, the folder renamed when whole.
 
 use crate::claims::{self, Judged, Verdict};
 use crate::description::ScanSpec;
 use crate::draw::Drawable;
+use crate::experiment::{BUILD, Experiment, Run, key_of_scan};
 use crate::measure::{self, Estimate, Measured};
-use crate::plan::{Experiment, Job, key_of_scan};
 use crate::points::Point;
 use crate::quantities::{self, Rows, Scan};
 use crate::report::Report;
 use crate::results::{Missing, Results};
 use crate::source::Diagnostic;
-use crate::store::{Answers, Known, Table, write_atomically};
+use crate::store::{self, Answers, EarlierResults, write_atomically};
 use didact_figure::Figure;
-use didact_model::{EngineError, Monitor};
+use didact_model::{EngineError, Monitor, Trajectory};
 use rayon::prelude::*;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -51,13 +51,13 @@ impl From<Diagnostic> for Failure {
     }
 }
 
-/// Progress of one job as a part of all.
-struct Share<'a> {
+/// Progress of one run or scan as a part of all.
+struct ProgressShare<'a> {
     monitor: &'a dyn Monitor,
     part: f64,
 }
 
-impl Monitor for Share<'_> {
+impl Monitor for ProgressShare<'_> {
     fn advance(&self, fraction: f64) {
         self.monitor.advance(fraction * self.part);
     }
@@ -69,21 +69,47 @@ impl Monitor for Share<'_> {
 impl Experiment {
     /// Runs what is not there yet below `root`, and writes tables, figures and the report.
     pub fn execute(&self, root: &Path, monitor: &dyn Monitor) -> Result<Finished, Failure> {
-        let folder = root.join(self.folder_name());
-        if let Some(found) = finished(&folder) {
-            return Ok(found);
+        match finished(&root.join(self.folder_name())) {
+            Some(found) => Ok(found),
+            None => self.compute(root, self.earlier_results(root), monitor),
         }
+    }
+
+    /// Runs everything anew, whatever is there: a finished folder of the same experiment is replaced once the new one is whole.
+    pub fn execute_fresh(&self, root: &Path, monitor: &dyn Monitor) -> Result<Finished, Failure> {
+        let partial = self.partial_folder(root);
+        match std::fs::remove_dir_all(&partial) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(unwritable(&partial, &error).into())
+            }
+            _ => self.compute(root, EarlierResults::default(), monitor),
+        }
+    }
+
+    /// Where results are kept until all are there.
+    fn partial_folder(&self, root: &Path) -> PathBuf {
+        root.join(format!("{}.partial", self.folder_name()))
+    }
+
+    /// Computes what is neither in the partial folder nor among earlier results.
+    fn compute(
+        &self,
+        root: &Path,
+        earlier: EarlierResults,
+        monitor: &dyn Monitor,
+    ) -> Result<Finished, Failure> {
+        let folder = root.join(self.folder_name());
         let begun = Instant::now();
-        let partial = root.join(format!("{}.partial", self.folder_name()));
+        let partial = self.partial_folder(root);
         let unwritable = |error: std::io::Error| unwritable(&partial, &error);
         std::fs::create_dir_all(&partial).map_err(unwritable)?;
         let description = toml::to_string(&self.resolved).expect("a description is plain data");
         write_atomically(&partial.join("description.toml"), description.as_bytes()).map_err(unwritable)?;
-        let pieces = self.jobs.len() + self.scan_points();
-        let share = Share { monitor, part: 1.0 / pieces.max(1) as f64 };
-        let earlier = self.earlier_results(root);
-        let Ran { mut results, mut failures, mut taken_over } = self.run_jobs(&partial, &earlier, &share)?;
-        if self.jobs.len() == failures.len() && !failures.is_empty() {
+        let pieces = self.runs.len() + self.scan_points();
+        let share = ProgressShare { monitor, part: 1.0 / pieces.max(1) as f64 };
+        let RunResults { mut results, mut failures, mut taken_over } =
+            self.run_all(&partial, &earlier, &share)?;
+        if self.runs.len() == failures.len() && !failures.is_empty() {
             return Err(Diagnostic::new(failures.join("\n")).into());
         }
         for (spec, grid) in self.resolved.scan.iter().zip(&self.grids) {
@@ -96,15 +122,16 @@ impl Experiment {
         let outcome = self.conclude(&results);
         self.write_outcome(&partial, &outcome, (&results.scans, &failures), &description).map_err(
             |e| match e {
-                Problem::Disk(error) => unwritable(error),
-                Problem::Figure(text) => Diagnostic::new(text),
+                WriteError::Disk(error) => unwritable(error),
+                WriteError::Figure(text) => Diagnostic::new(text),
             },
         )?;
         let provenance = json!({
             "complete": true,
             "didact": env!("CARGO_PKG_VERSION"),
+            "build": BUILD,
             "seed": self.resolved.seed(),
-            "runs": self.resolved.run.iter().map(|r| json!({"name": r.name, "engine": r.engine})).collect::<Vec<_>>(),
+            "runs": self.resolved.run.iter().map(|r| json!({"name": r.name, "engine": r.engine.name()})).collect::<Vec<_>>(),
             "points": self.points.len(),
             "failures": failures,
             "threads": rayon::current_num_threads(),
@@ -113,7 +140,7 @@ impl Experiment {
         });
         let text = serde_json::to_string_pretty(&provenance).expect("plain data");
         write_atomically(&partial.join("provenance.json"), text.as_bytes()).map_err(unwritable)?;
-        std::fs::rename(&partial, &folder).map_err(unwritable)?;
+        replace_folder(&partial, &folder).map_err(unwritable)?;
         Ok(Finished {
             folder,
             reused: false,
@@ -134,31 +161,37 @@ impl Experiment {
     }
 
     /// Results of other versions of this description, whole or not: those in folders with its title.
-    fn earlier_results(&self, root: &Path) -> Known {
+    fn earlier_results(&self, root: &Path) -> EarlierResults {
         let (prefix, own) = (self.folder_prefix(), self.folder_name());
         let named = |entry: &std::fs::DirEntry| {
             let name = entry.file_name().to_string_lossy().into_owned();
             name.starts_with(&prefix) && !name.starts_with(&own)
         };
-        let Ok(entries) = std::fs::read_dir(root) else { return Known::default() };
+        let Ok(entries) = std::fs::read_dir(root) else { return EarlierResults::default() };
         let mut folders: Vec<PathBuf> = entries.flatten().filter(named).map(|entry| entry.path()).collect();
         folders.sort();
-        Known::in_folders(&folders)
+        EarlierResults::in_folders(&folders)
     }
 
-    fn run_jobs(&self, folder: &Path, earlier: &Known, share: &Share) -> Result<Ran, Failure> {
+    fn run_all(
+        &self,
+        folder: &Path,
+        earlier: &EarlierResults,
+        share: &ProgressShare,
+    ) -> Result<RunResults, Failure> {
         let taken_over = AtomicUsize::new(0);
-        let one = |job: &Job| -> Result<Result<Table, String>, Failure> {
-            let place = self.point_folder(folder, job.point.index);
-            if let Some(table) = Table::read(&place, &job.run, &job.key) {
+        let one = |run: &Run| -> Result<Result<Trajectory, String>, Failure> {
+            let place = self.point_folder(folder, run.point.index);
+            if let Some(table) = store::read(&place, &run.name, &run.key) {
                 share.advance(1.0);
                 return Ok(Ok(table));
             }
-            let keep = |table: &Table| -> Result<(), Diagnostic> {
-                let kept = std::fs::create_dir_all(&place).and_then(|()| table.write(&place, &job.run));
+            let keep = |table: &Trajectory| -> Result<(), Diagnostic> {
+                let kept = std::fs::create_dir_all(&place)
+                    .and_then(|()| store::write(table, &place, &run.name, &run.key));
                 kept.map_err(|error| unwritable(&place, &error))
             };
-            if let Some(table) = earlier.table(&job.key) {
+            if let Some(table) = earlier.table(&run.key) {
                 keep(&table)?;
                 taken_over.fetch_add(1, Ordering::Relaxed);
                 share.advance(1.0);
@@ -167,9 +200,8 @@ impl Experiment {
             if share.cancelled() {
                 return Err(Failure::Interrupted(folder.to_path_buf()));
             }
-            match job.plan.run(share) {
-                Ok(trajectory) => {
-                    let table = Table::new(&trajectory, &job.key);
+            match run.schedule.run(share) {
+                Ok(table) => {
                     keep(&table)?;
                     Ok(Ok(table))
                 }
@@ -177,16 +209,16 @@ impl Experiment {
                 Err(error) => Ok(Err(error.to_string())),
             }
         };
-        let tables: Result<Vec<_>, Failure> = self.jobs.par_iter().map(one).collect();
+        let tables: Result<Vec<_>, Failure> = self.runs.par_iter().map(one).collect();
         let mut results = Results { points: self.points.clone(), ..Results::default() };
         let mut failures = Vec::new();
-        for (job, table) in self.jobs.iter().zip(tables?) {
+        for (run, table) in self.runs.iter().zip(tables?) {
             if let Err(why) = &table {
-                failures.push(format!("{} at {}: {why}", job.run, job.point.label()));
+                failures.push(format!("{} at {}: {why}", run.name, run.point.label()));
             }
-            results.tables.insert((job.point.index, job.run.clone()), table);
+            results.tables.insert((run.point.index, run.name.clone()), table);
         }
-        Ok(Ran { results, failures, taken_over: taken_over.into_inner() })
+        Ok(RunResults { results, failures, taken_over: taken_over.into_inner() })
     }
 
     fn conclude(&self, results: &Results) -> Outcome {
@@ -204,14 +236,14 @@ impl Experiment {
         outcome: &Outcome,
         (scans, failures): (&[Scan], &[String]),
         description: &str,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), WriteError> {
         for scan in scans {
             write_atomically(&folder.join(format!("scan-{}.csv", scan.name)), scan.csv().as_bytes())?;
         }
         let mut figures = Vec::new();
         for (name, figure) in &outcome.figures {
-            let figure = figure.clone().map_err(Problem::Figure)?;
-            let fault = |e: didact_figure::Error| Problem::Figure(format!("figure `{name}`: {e}"));
+            let figure = figure.clone().map_err(WriteError::Figure)?;
+            let fault = |e: didact_figure::Error| WriteError::Figure(format!("figure `{name}`: {e}"));
             let svg = didact_figure::to_svg(&figure).map_err(fault)?;
             write_atomically(&folder.join(format!("{name}.svg")), svg.as_bytes())?;
             write_atomically(
@@ -231,6 +263,7 @@ impl Experiment {
             outcome.measured.iter().flat_map(|m| self.measure_rows(m)).collect();
         let provenance = [
             ("didact".to_string(), env!("CARGO_PKG_VERSION").to_string()),
+            ("build".into(), BUILD.into()),
             ("seed".into(), self.resolved.seed().to_string()),
             ("folder".into(), self.folder_name()),
         ];
@@ -246,7 +279,7 @@ impl Experiment {
             references: &self.resolved.references(),
             failures,
         };
-        let html = report.html().map_err(Problem::Figure)?;
+        let html = report.html().map_err(WriteError::Figure)?;
         write_atomically(&folder.join("report.html"), html.as_bytes())?;
         Ok(())
     }
@@ -269,8 +302,8 @@ fn answers(
     spec: &ScanSpec,
     grid: &[Point],
     folder: &Path,
-    earlier: &Known,
-    share: &Share,
+    earlier: &EarlierResults,
+    share: &ProgressShare,
 ) -> Result<(Rows, bool), Failure> {
     let (key, path) = (key_of_scan(spec), folder.join(format!("scan-{}.json", spec.name)));
     if let Some(answers) = Answers::read(&path, &key) {
@@ -284,13 +317,25 @@ fn answers(
     Ok((answers.rows, taken_over))
 }
 
+/// Renames a folder; one that has the new name already is moved out of the way first and then removed.
+fn replace_folder(new: &Path, name: &Path) -> std::io::Result<()> {
+    if !name.exists() {
+        return std::fs::rename(new, name);
+    }
+    let mut old = name.as_os_str().to_os_string();
+    old.push(".replaced");
+    std::fs::rename(name, &old)?;
+    std::fs::rename(new, name)?;
+    std::fs::remove_dir_all(&old)
+}
+
 fn unwritable(place: &Path, error: &std::io::Error) -> Diagnostic {
     Diagnostic::new(format!("cannot write to {}: {error}", place.display()))
         .hint("choose another folder with --out")
 }
 
-/// What the jobs left.
-struct Ran {
+/// What the runs left.
+struct RunResults {
     results: Results,
     failures: Vec<String>,
     taken_over: usize,
@@ -302,12 +347,13 @@ struct Outcome {
     measured: Vec<Measured>,
 }
 
-enum Problem {
+/// Why results could not be written.
+enum WriteError {
     Disk(std::io::Error),
     Figure(String),
 }
 
-impl From<std::io::Error> for Problem {
+impl From<std::io::Error> for WriteError {
     fn from(error: std::io::Error) -> Self {
         Self::Disk(error)
     }

@@ -1,7 +1,14 @@
 //! Describe an experiment once; run it, keep it, check it, draw it.
 //!
+//! ```text
+//! text ──► Description ──► Experiment ──► build ──► Schedule ──► engine ──► Trajectory ──► tables on disk
+//!          description/    points, runs   problem,  stages                                      │
+//!                                         record                     report ◄── figures, claims ◄── measures
+//! ```
+//!
 //! ```
 //! use didact_experiment::{Experiment, Size, Source};
+//! use didact_model::NoMonitor;
 //!
 //! let text = r#"
 //!     title = "A first run"
@@ -12,19 +19,24 @@
 //! "#;
 //! let source = Source { name: "first.toml".into(), text: text.into() };
 //! let experiment = Experiment::new(source, Size::Normal, None).unwrap();
-//! assert_eq!(experiment.jobs.len(), 1);
+//! let trajectory = experiment.runs[0].schedule.run(&NoMonitor).unwrap();
+//! assert_eq!((trajectory.engine.as_str(), trajectory.times.len()), ("ode", 3));
+//! let loss = &trajectory.curves("loss").unwrap()[0];
+//! assert!(loss[2] < loss[0], "one unit learns from another");
 //! ```
 
 pub mod build;
 pub mod claims;
 pub mod description;
 pub mod draw;
+pub mod engines;
 pub mod execute;
+pub mod experiment;
 mod left_out;
 pub mod measure;
 mod names;
+mod npz;
 pub mod overrides;
-pub mod plan;
 pub mod points;
 pub mod quantities;
 pub mod reference;
@@ -38,5 +50,5 @@ pub mod store;
 
 pub use description::Description;
 pub use execute::{Failure, Finished};
-pub use plan::{Experiment, Size};
+pub use experiment::{Experiment, Run, Size};
 pub use source::{Diagnostic, Source};

@@ -5,7 +5,6 @@ use crate::description::{Extremum, FitErrors, Measure, MeasureKind, Overrides};
 use crate::points::Point;
 use crate::quantities;
 use crate::results::{Missing, Results};
-use crate::store::Table;
 use didact_analysis::exponent::{fit_exponent, logarithmic_law};
 use didact_analysis::passage::Passage;
 use didact_analysis::plateau::{Criterion, longest_plateau};
@@ -14,6 +13,7 @@ use didact_analysis::statistics::wilson;
 use didact_analysis::survival::kaplan_meier;
 use didact_math::expression::Expression;
 use didact_math::fits::{Noise, straight_line};
+use didact_model::Trajectory;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -187,7 +187,7 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
             if times != simulated_times {
                 return Err(format!("`{theory}` and `{simulation}` saved different times").into());
             }
-            if results.table(point, simulation)?.header.outcomes.len() < 2 {
+            if results.table(point, simulation)?.replicas() < 2 {
                 return Err(format!("`{simulation}` has one replica, so no standard error").into());
             }
             // A shared start has no spread: there the two must agree to rounding.
@@ -250,8 +250,8 @@ fn at_point(kind: &MeasureKind, point: &Point, results: &Results, done: &[Measur
 }
 
 /// Slope of ln |value| against time, from the last time below the first level to the first time above the second.
-fn growth_rate(table: &Table, column: &str, levels: [f64; 2]) -> Found {
-    let runs = table.runs(column).ok_or_else(|| format!("no column `{column}`"))?;
+fn growth_rate(table: &Trajectory, column: &str, levels: [f64; 2]) -> Found {
+    let runs = table.curves(column).ok_or_else(|| format!("no column `{column}`"))?;
     let mut rates = didact_math::random::statistics::Moments::default();
     for run in runs {
         let size: Vec<f64> = run.iter().map(|v| v.abs()).collect();

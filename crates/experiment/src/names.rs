@@ -3,8 +3,8 @@
 //! A slip is found before anything runs, and pointed at in the entry that makes it.
 
 use crate::description::{Description, MeasureKind, PanelSpec, Series};
+use crate::experiment::Run;
 use crate::left_out::LeftOut;
-use crate::plan::Job;
 use crate::quantities;
 use crate::source::{Diagnostic, Source, nearest};
 use didact_model::Record;
@@ -68,7 +68,7 @@ pub(crate) fn check_names(d: &Description, source: &Source) -> Result<(), Diagno
 /// Names that are used: runs, columns, events, measures and scans that measures and figures speak of.
 pub(crate) struct References<'a> {
     pub(crate) description: &'a Description,
-    pub(crate) jobs: &'a [Job],
+    pub(crate) runs: &'a [Run],
     /// What waits for `--full`.
     pub(crate) left_out: &'a LeftOut,
     pub(crate) source: &'a Source,
@@ -170,8 +170,8 @@ impl<'a> References<'a> {
 
     /// What a run of this name writes down.
     fn run(&self, name: &str, key: &str) -> Result<&'a Record, Diagnostic> {
-        if let Some(job) = self.jobs.iter().find(|j| j.run == name) {
-            return Ok(&job.plan.record);
+        if let Some(run) = self.runs.iter().find(|run| run.name == name) {
+            return Ok(&run.schedule.record);
         }
         if let Some(index) = self.description.run.iter().position(|r| r.name == name) {
             let message = format!("the run `{name}` has no point of the sweep within its `where`");
@@ -181,7 +181,7 @@ impl<'a> References<'a> {
         }
         let runs: Vec<&str> = self.description.run.iter().map(|r| r.name.as_str()).collect();
         self.known("run", name, &runs, key)?;
-        unreachable!("a run that is known has a job, or no point")
+        unreachable!("a run that is known runs somewhere, or has no point")
     }
 
     fn known(&self, what: &str, name: &str, known: &[&str], key: &str) -> Result<(), Diagnostic> {

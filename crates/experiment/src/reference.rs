@@ -53,7 +53,7 @@ fn section(definition: &Value) -> String {
 
 /// The constant that tells a variant apart.
 fn tag(variant: &Value) -> Option<&str> {
-    ["kind", "law", "family"].iter().find_map(|key| variant["properties"][*key]["const"].as_str())
+    ["kind", "law", "family", "engine"].iter().find_map(|key| variant["properties"][*key]["const"].as_str())
 }
 
 fn properties(definition: &Value) -> String {

@@ -74,11 +74,10 @@ impl Report<'_> {
             })
             .collect();
         body += &format!("<h2>References</h2><ul>{items}</ul>\n");
-        let scripts = if self.figures.is_empty() { String::new() } else { interactive::page_assets() };
         Ok(format!(
             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
              <meta name=\"viewport\" content=\"width=device-width\"><link rel=\"icon\" href=\"data:,\"><title>{}</title>\
-             <style>{STYLE}</style>\n{scripts}</head>\n<body>\n{body}</body></html>\n",
+             <style>{STYLE}</style>\n</head>\n<body>\n{body}</body></html>\n",
             escape(self.title)
         ))
     }

@@ -3,7 +3,7 @@
 use crate::description::Overrides;
 use crate::points::Point;
 use crate::quantities::Scan;
-use crate::store::Table;
+use didact_model::Trajectory;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -67,14 +67,14 @@ pub struct Results {
     /// Points of the sweep (one without a sweep).
     pub points: Vec<Point>,
     /// By (point, run): the table, or why there is none.
-    pub tables: BTreeMap<(usize, String), Result<Table, String>>,
+    pub tables: BTreeMap<(usize, String), Result<Trajectory, String>>,
     /// Quantities over their grids.
     pub scans: Vec<Scan>,
 }
 
 impl Results {
     /// The table of a run at a point.
-    pub fn table(&self, point: &Point, run: &str) -> Result<&Table, Missing> {
+    pub fn table(&self, point: &Point, run: &str) -> Result<&Trajectory, Missing> {
         match self.tables.get(&(point.index, run.to_string())) {
             Some(Ok(table)) => Ok(table),
             Some(Err(why)) => Err(format!("`{run}` failed: {why}").into()),

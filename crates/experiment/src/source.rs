@@ -127,7 +127,8 @@ impl Source {
             text.replace(&format!("expected {integer}"), "expected a whole number, not negative")
         });
         let mut diagnostic = Diagnostic::new(plain.replace("expected f64", "expected a number"));
-        if let Some(unknown) = names.next().filter(|_| message.starts_with("unknown ")) {
+        let slip = message.starts_with("unknown field") || message.starts_with("unknown variant");
+        if let Some(unknown) = names.next().filter(|_| slip) {
             let known: Vec<&str> = names.collect();
             let kind = if message.starts_with("unknown field") { "key" } else { "value" };
             diagnostic.message = format!("unknown {kind} `{unknown}`");
@@ -146,7 +147,17 @@ impl Source {
             diagnostic.place = range.map(|r| self.place(r));
             return diagnostic;
         }
-        diagnostic.place = span.map(|r| self.place(r));
+        // Tables whose keys depend on each other are judged as a whole; the name that a message begins with finds the line.
+        let named = |span: &Range<usize>| {
+            let mut names = message.split('`').skip(1).step_by(2);
+            if message.starts_with("unknown engine ") {
+                let value = self.find_word_in(span.clone(), names.next()?, false)?;
+                return Some(value.start - 1..value.end + 1);
+            }
+            let about_a_run = message.starts_with("run ");
+            names.find_map(|name| self.find_word_in(span.clone(), name, true)).filter(|_| about_a_run)
+        };
+        diagnostic.place = span.map(|span| self.place(named(&span).unwrap_or(span)));
         diagnostic
     }
 
@@ -169,8 +180,13 @@ impl Source {
 
     /// The first place where a word stands as a key (before `=`), or as a quoted value.
     fn find_word(&self, word: &str, key: bool) -> Option<Range<usize>> {
-        let mut from = 0;
-        while let Some(at) = self.text[from..].find(word).map(|at| at + from) {
+        self.find_word_in(0..self.text.len(), word, key)
+    }
+
+    /// [`Self::find_word`] within a part of the text.
+    fn find_word_in(&self, part: Range<usize>, word: &str, key: bool) -> Option<Range<usize>> {
+        let mut from = part.start;
+        while let Some(at) = self.text.get(from..part.end)?.find(word).map(|at| at + from) {
             let after = self.text[at + word.len()..].trim_start_matches(['"', '\'', ' ']);
             let inside_a_word = self.text[..at].ends_with(|c: char| c.is_alphanumeric() || "-_.".contains(c));
             let quoted = self.text[..at].ends_with(['"', '\'']);

@@ -1,157 +1,122 @@
 //! What a run leaves on disk, written so that a killed run leaves nothing half-valid.
 //!
 //! Files are written under a temporary name and renamed. `<name>.npz` holds, for NumPy, `times` (T), one array
-//! (replicas x T) per column under the column's name (NaN after a run has ended), and `event:<name>` (replicas; NaN is
-//! censored). `<name>.json` says the rest: engine, clock, columns, outcomes, notes.
+//! (replicas x T) per column under the column's name (NaN after a replica has ended), and `event:<name>` (replicas; NaN
+//! is censored). `<name>.json` says the rest: engine, clock, columns, outcomes, work of the integrator, notes, and the
+//! digest of all that the run depends on.
 
+use crate::npz;
 use crate::quantities::Rows;
-use didact_model::trajectory::Mean;
-use didact_model::{Clock, Outcome, Trajectory};
-use ndarray::{Array1, Array2};
-use ndarray_npy::{NpzReader, NpzWriter};
+use didact_model::trajectory::{Column, Passages};
+use didact_model::{Clock, Outcome, Statistics, Trajectory};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A trajectory as it is kept and analysed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Table {
-    /// What the arrays do not say.
-    pub header: Header,
-    /// Saved times.
-    pub times: Vec<f64>,
-    /// Per column: one curve per replica, as long as the run was.
-    pub columns: Vec<Vec<Vec<f64>>>,
-    /// Per event: first passage per replica.
-    pub events: Vec<Vec<Option<f64>>>,
-}
-
 /// What the arrays do not say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Header {
-    /// Who computed it.
-    pub engine: String,
-    /// Unit of time.
-    pub clock: Clock,
-    /// Names of the columns.
-    pub columns: Vec<String>,
-    /// Names of the events.
-    pub events: Vec<String>,
-    /// How every replica ended.
-    pub outcomes: Vec<Outcome>,
-    /// Reports of the engine.
-    pub notes: Vec<String>,
+struct Header {
+    engine: String,
+    clock: Clock,
+    columns: Vec<String>,
+    events: Vec<String>,
+    outcomes: Vec<Outcome>,
+    statistics: Vec<Statistics>,
+    notes: Vec<String>,
     /// Digest of all that the run depends on.
-    pub key: String,
+    key: String,
 }
 
-impl Table {
-    /// Of a trajectory, and the digest of all that it depends on.
-    pub fn new(t: &Trajectory, key: &str) -> Self {
-        let column =
-            |c: usize| t.replicas.iter().map(|r| r.rows.iter().map(|row| row[c]).collect()).collect();
-        Self {
-            header: Header {
-                engine: t.engine.clone(),
-                clock: t.clock,
-                columns: t.columns.clone(),
-                events: t.events.clone(),
-                outcomes: t.replicas.iter().map(|r| r.outcome.clone()).collect(),
-                notes: t.notes.clone(),
-                key: key.into(),
-            },
-            times: t.times.clone(),
-            columns: (0..t.columns.len()).map(column).collect(),
-            events: (0..t.events.len()).map(|e| t.replicas.iter().map(|r| r.events[e]).collect()).collect(),
-        }
+/// Writes `<name>.npz`, `<name>.csv` and, last, `<name>.json`: a table without its header does not exist. `key` is the digest
+/// of all that the trajectory depends on.
+pub fn write(trajectory: &Trajectory, folder: &Path, name: &str, key: &str) -> io::Result<()> {
+    let length = trajectory.times.len();
+    let mut npz = npz::Writer::default();
+    npz.add("times", &[length], trajectory.times.iter().copied())?;
+    for Column { name, curves } in &trajectory.columns {
+        let padded = |curve: &Vec<f64>| -> Vec<f64> {
+            (0..length).map(|time| curve.get(time).copied().unwrap_or(f64::NAN)).collect()
+        };
+        npz.add(name, &[curves.len(), length], curves.iter().flat_map(padded))?;
     }
+    for Passages { name, times } in &trajectory.events {
+        let values = times.iter().map(|p| p.unwrap_or(f64::NAN));
+        npz.add(&format!("event:{name}"), &[times.len()], values)?;
+    }
+    let bytes = npz.finish()?;
+    write_atomically(&folder.join(format!("{name}.npz")), &bytes)?;
+    write_atomically(&folder.join(format!("{name}.csv")), csv(trajectory).as_bytes())?;
+    let header = Header {
+        engine: trajectory.engine.clone(),
+        clock: trajectory.clock,
+        columns: trajectory.column_names().map(String::from).collect(),
+        events: trajectory.events.iter().map(|e| e.name.clone()).collect(),
+        outcomes: trajectory.outcomes.clone(),
+        statistics: trajectory.statistics.clone(),
+        notes: trajectory.notes.clone(),
+        key: key.into(),
+    };
+    let header = serde_json::to_string_pretty(&header).expect("a header is plain data");
+    write_atomically(&folder.join(format!("{name}.json")), header.as_bytes())
+}
 
-    /// The runs of a column.
-    pub fn runs(&self, name: &str) -> Option<&[Vec<f64>]> {
-        Some(&self.columns[self.header.columns.iter().position(|c| c == name)?])
+/// Reads what [`write()`] wrote; `None` when it is not there, not whole, or of a run that depended on something else.
+pub fn read(folder: &Path, name: &str, key: &str) -> Option<Trajectory> {
+    let header: Header =
+        serde_json::from_str(&std::fs::read_to_string(folder.join(format!("{name}.json"))).ok()?).ok()?;
+    if header.key != key {
+        return None;
     }
+    let bytes = std::fs::read(folder.join(format!("{name}.npz"))).ok()?;
+    let npz = npz::Reader::new(&bytes)?;
+    let times = npz.array("times")?.values;
+    let mut columns = Vec::new();
+    for name in header.columns {
+        let array = npz.array(&name)?;
+        let [replicas, length] = array.shape[..] else { return None };
+        let curve = |replica: usize| {
+            let row = &array.values[replica * length..(replica + 1) * length];
+            // Curves end where their replica ended; a value that is truly NaN in the middle stays.
+            let length = row.iter().rposition(|v| !v.is_nan()).map_or(0, |last| last + 1);
+            row[..length].to_vec()
+        };
+        columns.push(Column { name, curves: (0..replicas).map(curve).collect() });
+    }
+    let mut events = Vec::new();
+    for name in header.events {
+        let passages = npz.array(&format!("event:{name}"))?.values;
+        let times = passages.iter().map(|t| (!t.is_nan()).then_some(*t)).collect();
+        events.push(Passages { name, times });
+    }
+    Some(Trajectory {
+        engine: header.engine,
+        clock: header.clock,
+        times,
+        columns,
+        events,
+        outcomes: header.outcomes,
+        statistics: header.statistics,
+        notes: header.notes,
+    })
+}
 
-    /// First passages of an event.
-    pub fn event(&self, name: &str) -> Option<&[Option<f64>]> {
-        Some(&self.events[self.header.events.iter().position(|e| e == name)?])
+/// One line per replica and time.
+fn csv(trajectory: &Trajectory) -> String {
+    let quoted = |c: &str| if c.contains(',') { format!("\"{c}\"") } else { c.to_string() };
+    let names: Vec<String> = trajectory.column_names().map(quoted).collect();
+    let mut text = format!("replica,{},{}\n", trajectory.clock.name(), names.join(","));
+    for replica in 0..trajectory.replicas() {
+        let curves: Vec<&Vec<f64>> = trajectory.columns.iter().map(|c| &c.curves[replica]).collect();
+        let length = curves.iter().map(|curve| curve.len()).max().unwrap_or(0);
+        for (t, time) in trajectory.times.iter().enumerate().take(length) {
+            let row: Vec<String> =
+                curves.iter().map(|curve| curve.get(t).map_or(String::new(), f64::to_string)).collect();
+            text += &format!("{replica},{time},{}\n", row.join(","));
+        }
     }
-
-    /// Mean over the replicas that reached each time.
-    pub fn mean(&self, name: &str) -> Option<Vec<Mean>> {
-        let runs = self.runs(name)?;
-        let at = |time: usize| Mean::of(runs.iter().filter_map(|r| r.get(time).copied()));
-        Some((0..self.times.len()).map(at).collect())
-    }
-
-    /// Writes `<name>.npz`, `<name>.csv` and, last, `<name>.json`: a table without its header does not exist.
-    pub fn write(&self, folder: &Path, name: &str) -> io::Result<()> {
-        let mut npz = NpzWriter::new(io::Cursor::new(Vec::new()));
-        let other = io::Error::other::<ndarray_npy::WriteNpzError>;
-        npz.add_array("times", &Array1::from_vec(self.times.clone())).map_err(other)?;
-        for (name, runs) in self.header.columns.iter().zip(&self.columns) {
-            let at = |(r, t): (usize, usize)| runs[r].get(t).copied().unwrap_or(f64::NAN);
-            npz.add_array(name.as_str(), &Array2::from_shape_fn((runs.len(), self.times.len()), at))
-                .map_err(other)?;
-        }
-        for (name, passages) in self.header.events.iter().zip(&self.events) {
-            let values = passages.iter().map(|p| p.unwrap_or(f64::NAN)).collect();
-            npz.add_array(format!("event:{name}"), &Array1::from_vec(values)).map_err(other)?;
-        }
-        let bytes = npz.finish().map_err(other)?.into_inner();
-        write_atomically(&folder.join(format!("{name}.npz")), &bytes)?;
-        write_atomically(&folder.join(format!("{name}.csv")), self.csv().as_bytes())?;
-        let header = serde_json::to_string_pretty(&self.header).expect("a header is plain data");
-        write_atomically(&folder.join(format!("{name}.json")), header.as_bytes())
-    }
-
-    /// Reads what [`Table::write`] wrote; `None` when it is not there, not whole, or of a run that depended on something else.
-    pub fn read(folder: &Path, name: &str, key: &str) -> Option<Self> {
-        let header: Header =
-            serde_json::from_str(&std::fs::read_to_string(folder.join(format!("{name}.json"))).ok()?).ok()?;
-        if header.key != key {
-            return None;
-        }
-        let file = std::fs::File::open(folder.join(format!("{name}.npz"))).ok()?;
-        let mut npz = NpzReader::new(file).ok()?;
-        let times: Array1<f64> = npz.by_name("times").ok()?;
-        let mut columns = Vec::new();
-        for column in &header.columns {
-            let array: Array2<f64> = npz.by_name(column).ok()?;
-            let run = |row: ndarray::ArrayView1<f64>| {
-                // Curves end where their run ended; a value that is truly NaN in the middle stays.
-                let length = row.iter().rposition(|v| !v.is_nan()).map_or(0, |last| last + 1);
-                row.iter().take(length).copied().collect::<Vec<f64>>()
-            };
-            columns.push(array.rows().into_iter().map(run).collect());
-        }
-        let mut events = Vec::new();
-        for event in &header.events {
-            let array: Array1<f64> = npz.by_name(&format!("event:{event}")).ok()?;
-            events.push(array.iter().map(|t| (!t.is_nan()).then_some(*t)).collect());
-        }
-        Some(Self { header, times: times.to_vec(), columns, events })
-    }
-
-    /// One line per replica and time.
-    fn csv(&self) -> String {
-        let quoted = |c: &String| if c.contains(',') { format!("\"{c}\"") } else { c.clone() };
-        let names: Vec<String> = self.header.columns.iter().map(quoted).collect();
-        let mut text = format!("replica,{},{}\n", self.header.clock.name(), names.join(","));
-        for replica in 0..self.header.outcomes.len() {
-            let length = self.columns.iter().map(|c| c[replica].len()).max().unwrap_or(0);
-            for (t, time) in self.times.iter().enumerate().take(length) {
-                let row: Vec<String> = self
-                    .columns
-                    .iter()
-                    .map(|c| c[replica].get(t).map_or(String::new(), f64::to_string))
-                    .collect();
-                text += &format!("{replica},{time},{}\n", row.join(","));
-            }
-        }
-        text
-    }
+    text
 }
 
 /// The answers of a scan in the order of its grid, or why there is none, as they are kept beside its table.
@@ -178,9 +143,9 @@ impl Answers {
 
 /// Where results of other folders lie, by the digest of what they depend on.
 #[derive(Debug, Default)]
-pub struct Known(BTreeMap<String, PathBuf>);
+pub struct EarlierResults(BTreeMap<String, PathBuf>);
 
-impl Known {
+impl EarlierResults {
     /// Tables and answers in these folders, and in those of their points.
     pub fn in_folders(folders: &[PathBuf]) -> Self {
         #[derive(Deserialize)]
@@ -208,9 +173,9 @@ impl Known {
     }
 
     /// The table of a run that depends on just this, if there is one and it is whole.
-    pub fn table(&self, key: &str) -> Option<Table> {
+    pub fn table(&self, key: &str) -> Option<Trajectory> {
         let path = self.0.get(key)?;
-        Table::read(path.parent()?, path.file_stem()?.to_str()?, key)
+        read(path.parent()?, path.file_stem()?.to_str()?, key)
     }
 
     /// The answers of a scan that depends on just this.

@@ -10,7 +10,7 @@ pub mod multi_index;
 pub mod quadratic;
 
 use didact_model::composed_start::ScalarLaw;
-pub use didact_model::family::{Family, ModelError, Reference, Refusal};
+pub use didact_model::family::{Family, ModelError, ModelInfo, Reference, Refusal};
 use didact_model::problem::Problem;
 use didact_model::quantity::Quantity;
 use didact_model::rule::LocalRule;
@@ -45,6 +45,14 @@ macro_rules! families {
             /// The rule as far as a check needs it; not to be run.
             pub fn draft(&self) -> Result<Arc<dyn LocalRule>, ModelError> {
                 match self { $(Self::$variant(spec) => spec.draft(),)+ }
+            }
+            /// What a problem keeps of the family: observables and remarks.
+            pub fn about(&self) -> Arc<dyn ModelInfo> {
+                match self { $(Self::$variant(spec) => spec.about(),)+ }
+            }
+            /// Standard deviation of the label noise where a description says nothing of it.
+            pub fn standard_noise(&self) -> f64 {
+                match self { $(Self::$variant(spec) => spec.standard_noise(),)+ }
             }
             /// Values of the trained scalars before training.
             pub fn starting_scalars(&self) -> Vec<f64> {

@@ -23,7 +23,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         std::fs::write(path("png"), didact_figure::to_png(&figure, 300.0)?)?;
         #[cfg(feature = "pdf")]
         std::fs::write(path("pdf"), didact_figure::to_pdf(&figure)?)?;
-        #[cfg(feature = "html")]
         std::fs::write(path("html"), didact_figure::to_html(&figure)?)?;
     }
     Ok(())

@@ -43,12 +43,6 @@ impl Block {
         Ok(Self { lines: vec![whole], size })
     }
 
-    /// What the user wrote, line by line.
-    #[cfg(feature = "html")]
-    pub(crate) fn sources(&self) -> impl Iterator<Item = &str> {
-        self.lines.iter().map(|line| line.source.as_str())
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }

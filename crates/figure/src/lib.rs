@@ -31,7 +31,6 @@ mod error;
 mod error_bars;
 mod figure;
 mod fonts;
-#[cfg(feature = "html")]
 pub mod interactive;
 mod label;
 mod layer;
@@ -56,7 +55,6 @@ pub use error::{Error, Result};
 pub use error_bars::{ErrorBars, Uneven};
 pub use figure::{Annotation, Axis, Figure, Inset, Legend, NamedWidth, Panel, ScaleKind, Width};
 pub use fonts::font_licence;
-#[cfg(feature = "html")]
 pub use interactive::to_html;
 pub use layer::{
     Band, Colour, ColourBar, ColourMap, Density, Guide, HeatMap, Histogram, HistogramStyle, Layer, Line,

@@ -13,7 +13,7 @@ pub(crate) struct Scene {
     pub(crate) description: Option<String>,
     pub(crate) items: Vec<Item>,
     /// Where the insets of each panel went: left, bottom, width and height as fractions of the panel's frame.
-    #[cfg_attr(not(feature = "html"), allow(dead_code))]
+    #[allow(dead_code)]
     pub(crate) insets: Vec<Vec<[f64; 4]>>,
 }
 

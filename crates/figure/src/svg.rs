@@ -1,6 +1,6 @@
 //! Scene to SVG.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use base64::Engine;
@@ -21,7 +21,7 @@ pub(crate) enum Glyphs {
 }
 
 pub(crate) fn write(scene: &Scene, glyphs: Glyphs) -> String {
-    let mut writer = Writer { glyphs, outlines: BTreeMap::new(), clips: Vec::new(), body: String::new() };
+    let mut writer = Writer { glyphs, outlines: BTreeSet::new(), clips: Vec::new(), body: String::new() };
     for item in &scene.items {
         writer.item(item);
     }
@@ -30,8 +30,8 @@ pub(crate) fn write(scene: &Scene, glyphs: Glyphs) -> String {
 
 struct Writer {
     glyphs: Glyphs,
-    /// Outline number of each (font, character) used.
-    outlines: BTreeMap<(String, char), usize>,
+    /// Each (font, character) used.
+    outlines: BTreeSet<(String, char)>,
     clips: Vec<Rect>,
     body: String,
 }
@@ -51,17 +51,14 @@ impl Writer {
         }
         if !(self.outlines.is_empty() && self.clips.is_empty()) {
             out.push_str("<defs>\n");
-            for ((font, character), id) in &self.outlines {
-                let _ = writeln!(
-                    out,
-                    "<path id=\"g{id}\" d=\"{}\"/>",
-                    path_data(&fonts::outline(font, *character), 0)
-                );
+            for (font, character) in &self.outlines {
+                out.push_str(&outline(font, *character));
             }
-            for (id, clip) in self.clips.iter().enumerate() {
+            for clip in &self.clips {
                 let _ = writeln!(
                     out,
-                    "<clipPath id=\"c{id}\"><path d=\"{}\"/></clipPath>",
+                    "<clipPath id=\"{}\"><path d=\"{}\"/></clipPath>",
+                    clip_id(clip),
                     path_data(&clip.path(), 2)
                 );
             }
@@ -90,11 +87,10 @@ impl Writer {
                 );
             }
             Item::Clipped { to, items } => {
-                let id = self.clips.iter().position(|known| known == to).unwrap_or_else(|| {
+                if !self.clips.contains(to) {
                     self.clips.push(*to);
-                    self.clips.len() - 1
-                });
-                let _ = writeln!(self.body, "<g clip-path=\"url(#c{id})\">");
+                }
+                let _ = writeln!(self.body, "<g clip-path=\"url(#{})\">", clip_id(to));
                 for item in items {
                     self.item(item);
                 }
@@ -142,12 +138,12 @@ impl Writer {
         for mark in &text.typeset.marks {
             match mark {
                 Mark::Glyph { x, y, scale, font, character } if self.glyphs == Glyphs::Outlines => {
-                    let next = self.outlines.len();
-                    let id = *self.outlines.entry((font.clone(), *character)).or_insert(next);
+                    self.outlines.insert((font.clone(), *character));
                     let scale = scale * size / 1000.0;
                     let _ = write!(
                         self.body,
-                        "<use href=\"#g{id}\" transform=\"translate({} {}) scale({scale:.5})\"/>",
+                        "<use href=\"#{}\" transform=\"translate({} {}) scale({scale:.5})\"/>",
+                        glyph_id(font, *character),
                         number(x * size),
                         number(y * size)
                     );
@@ -180,6 +176,28 @@ impl Writer {
         }
         self.body.push_str("</g>\n");
     }
+}
+
+// Ids are made of what they name. The same id in two figures of one page therefore stands for the same thing, and a figure has
+// the same bytes in its own file and in the page.
+
+/// Id of a glyph: `Main-Regular-78` for x.
+pub(crate) fn glyph_id(font: &str, character: char) -> String {
+    format!("{font}-{:x}", u32::from(character))
+}
+
+/// The definition of a glyph, 1000 units to the em.
+pub(crate) fn outline(font: &str, character: char) -> String {
+    format!(
+        "<path id=\"{}\" d=\"{}\"/>\n",
+        glyph_id(font, character),
+        path_data(&fonts::outline(font, character), 0)
+    )
+}
+
+fn clip_id(clip: &Rect) -> String {
+    let corners = [clip.left, clip.top, clip.right, clip.bottom].map(number);
+    format!("clip-{}", corners.join("-"))
 }
 
 fn scaled(path: &Path, by: f64) -> Path {

@@ -135,23 +135,6 @@ fn pieces(label: &str) -> Result<Vec<Piece>> {
     Ok(pieces)
 }
 
-/// The label as one formula for MathJax, which sets nothing outside the dollar signs; `None` if it is plain text.
-#[cfg(feature = "html")]
-pub(crate) fn formula(label: &str) -> Result<Option<String>> {
-    if !label.contains('$') {
-        return Ok(None);
-    }
-    let piece = |piece: Piece| match piece {
-        Piece::Math { tex, .. } => tex,
-        Piece::Text(text) => {
-            // MathJax knows only these escapes in text.
-            let escape = |c: char| if matches!(c, '\\' | '{' | '}' | '$') { vec!['\\', c] } else { vec![c] };
-            format!("\\text{{{}}}", text.chars().flat_map(escape).collect::<String>())
-        }
-    };
-    Ok(Some(format!("${}$", pieces(label)?.into_iter().map(piece).collect::<String>())))
-}
-
 /// Greek letters and mathematical symbols, which text mode refuses even where the font has them.
 fn is_symbol(character: char) -> bool {
     matches!(character, '\u{0370}'..='\u{03ff}' | '\u{2100}'..='\u{2bff}' | '\u{d7}' | '\u{f7}' | '\u{b1}' | '\u{b7}')

@@ -129,7 +129,7 @@ mod tests {
     use didact_math::linalg::Mat;
     use didact_math::random::statistics::Moments;
 
-    const SHAPE: Shape = Shape { trained: 1, frozen: 2, scalars: 2 };
+    const SHAPE: Shape = Shape { trained: 1, frozen: 2, scalars: 2, own_frozen: 0 };
 
     fn setting(spectrum: &Spectrum, replica: u32) -> Setting<'_> {
         Setting { shape: SHAPE, spectrum, dimension: Some(25), seed: 3, replica }

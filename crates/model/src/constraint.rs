@@ -49,7 +49,7 @@ impl Constraint {
     pub fn barred(&self, rule: &dyn LocalRule) -> usize {
         match (self.off_frozen, self.off_own) {
             (true, _) => rule.shape().frozen,
-            (false, true) => rule.own_frozen(),
+            (false, true) => rule.shape().own_frozen,
             (false, false) => 0,
         }
     }

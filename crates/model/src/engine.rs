@@ -5,7 +5,7 @@ use crate::overlaps::OverlapsError;
 use crate::problem::{Problem, ProblemError};
 use crate::record::{Record, RecordError};
 use crate::start::StartError;
-use crate::trajectory::Trajectory;
+use crate::trajectory::{EndState, Trajectory};
 use didact_math::ode::OdeError;
 
 /// Watches a run: progress goes out, the wish to stop comes in. Called from several threads.
@@ -16,11 +16,11 @@ pub trait Monitor: Sync {
     fn cancelled(&self) -> bool;
 }
 
-/// Nobody watches.
+/// The monitor of a run that nobody watches.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unwatched;
+pub struct NoMonitor;
 
-impl Monitor for Unwatched {
+impl Monitor for NoMonitor {
     fn advance(&self, _fraction: f64) {}
     fn cancelled(&self) -> bool {
         false
@@ -51,7 +51,7 @@ pub enum EngineError {
     /// The integrator could not go on.
     #[error("the integration of replica {replica} stopped: {reason}")]
     Stuck {
-        /// Which run.
+        /// Which replica.
         replica: u32,
         /// Where, why and what to change.
         reason: String,
@@ -125,6 +125,38 @@ pub enum EngineError {
     Interrupted,
 }
 
+/// What a run needs, estimated from its sizes alone.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cost {
+    /// Steps of all replicas; `None` for integrators, which choose their own.
+    pub steps: Option<f64>,
+    /// Bytes of state and results.
+    pub memory: f64,
+    /// Seconds of one core. Rough: from the cost per step of erf units on one machine, good to a factor of a few.
+    pub seconds: f64,
+}
+
+/// The options of an engine, as a description gives them beside `engine = "<name>"`.
+///
+/// The struct derives serde and `JsonSchema`, has a default for every option, and denies unknown fields.
+pub trait EngineOptions {
+    /// What the engine is, in one line.
+    const ABOUT: &'static str;
+
+    /// The engine with these options.
+    fn engine(&self) -> Result<Box<dyn Engine>, OptionError>;
+}
+
+/// An option with a value that makes no sense.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("the {option} {problem}")]
+pub struct OptionError {
+    /// Key of the option.
+    pub option: &'static str,
+    /// The rest of a sentence about it: `is 2; use a number between 0 and 1`.
+    pub problem: String,
+}
+
 /// Predicts or simulates any [`Problem`].
 pub trait Engine: Sync {
     /// Name in descriptions, tables and files.
@@ -141,6 +173,14 @@ pub trait Engine: Sync {
         Ok(())
     }
 
+    /// What a run would need. Nothing is computed, and the rule may be a draft.
+    fn cost(&self, problem: &Problem, record: &Record) -> Cost;
+
+    /// True when a start at a fixed point stays there for ever. The noise of a simulation leads away from it.
+    fn stays_at_fixed_points(&self) -> bool {
+        false
+    }
+
     /// False when a finite dimension is needed.
     fn takes_infinite_dimension(&self) -> bool {
         false
@@ -151,11 +191,21 @@ pub trait Engine: Sync {
         false
     }
 
+    /// Runs all replicas of the record, and says where each of them ended.
+    fn run_with_end_states(
+        &self,
+        problem: &Problem,
+        record: &Record,
+        monitor: &dyn Monitor,
+    ) -> Result<(Trajectory, Vec<EndState>), EngineError>;
+
     /// Runs all replicas of the record.
     fn run(
         &self,
         problem: &Problem,
         record: &Record,
         monitor: &dyn Monitor,
-    ) -> Result<Trajectory, EngineError>;
+    ) -> Result<Trajectory, EngineError> {
+        Ok(self.run_with_end_states(problem, record, monitor)?.0)
+    }
 }

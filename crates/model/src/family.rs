@@ -1,11 +1,14 @@
 //! What a model family is: parameters that make a [`LocalRule`], with what to cite and what to refuse.
 
 use crate::composed_start::ScalarLaw;
+use crate::observable::Observable;
+use crate::overlaps::Overlaps;
 use crate::problem::Problem;
 use crate::quantity::Quantity;
 use crate::rule::LocalRule;
 use crate::start::Start;
 use didact_math::activation::ActivationError;
+use std::fmt::Debug;
 use std::sync::Arc;
 
 /// A paper or book.
@@ -90,7 +93,9 @@ pub struct Refusal {
 }
 
 /// A model family: parameters that make a rule.
-pub trait Family {
+///
+/// Required are what a list prints, the rule, its starting scalars and a few examples; the rest is for families that have more to say.
+pub trait Family: Debug + Clone + Send + Sync + 'static {
     /// Name in descriptions.
     const NAME: &'static str;
     /// One line for lists.
@@ -102,8 +107,8 @@ pub trait Family {
     /// The rule of these parameters.
     fn rule(&self) -> Result<Arc<dyn LocalRule>, ModelError>;
 
-    /// The rule that a check looks at: shape, observables and refusals of [`Self::rule`], without numbers that take long to
-    /// compute. It must not be run; an expensive number that is missing is NaN.
+    /// The rule that a check looks at: shape and refusals of [`Self::rule`], without numbers that take long to compute. It must
+    /// not be run; an expensive number that is missing is NaN.
     fn draft(&self) -> Result<Arc<dyn LocalRule>, ModelError> {
         self.rule()
     }
@@ -127,13 +132,81 @@ pub trait Family {
         Ok(())
     }
 
+    /// Observables that only this family has, found by their names. They are asked for after [`Self::rule`] or [`Self::draft`] has
+    /// accepted the parameters.
+    fn observables(&self) -> Vec<Arc<dyn Observable>> {
+        Vec::new()
+    }
+
+    /// Standard deviation of the label noise where a description says nothing of it: 1 if the formula of the label names its
+    /// noise, rather than having it added.
+    fn standard_noise(&self) -> f64 {
+        0.0
+    }
+
+    /// What a user should know before waiting for this run, such as a learning rate at which divergence is expected. The
+    /// run goes on all the same.
+    fn warning(&self, problem: &Problem) -> Option<String> {
+        let _ = problem;
+        None
+    }
+
+    /// Why the order-parameter equations never leave a start (an invariant subspace), and what to do instead.
+    fn invariance(&self, start: &Overlaps) -> Option<String> {
+        let _ = start;
+        None
+    }
+
     /// Predictions that are not trajectories.
     fn quantities() -> &'static [Quantity] {
         &[]
     }
 
     /// Small instances on which every registered family is tested (gradient, averages).
-    fn examples() -> Vec<Self>
-    where
-        Self: Sized;
+    fn examples() -> Vec<Self>;
+
+    /// What a problem keeps of the family.
+    fn about(&self) -> Arc<dyn ModelInfo> {
+        Arc::new(self.clone())
+    }
+}
+
+/// What a [`Problem`] keeps of the family that its rule is from: names and words, which no engine computes with.
+///
+/// Every [`Family`] is one; [`NoFamily`] stands for a rule that has none.
+pub trait ModelInfo: Send + Sync + Debug {
+    /// See [`Family::observables`].
+    fn observables(&self) -> Vec<Arc<dyn Observable>>;
+    /// See [`Family::warning`].
+    fn warning(&self, problem: &Problem) -> Option<String>;
+    /// See [`Family::invariance`].
+    fn invariance(&self, start: &Overlaps) -> Option<String>;
+}
+
+impl<F: Family> ModelInfo for F {
+    fn observables(&self) -> Vec<Arc<dyn Observable>> {
+        Family::observables(self)
+    }
+    fn warning(&self, problem: &Problem) -> Option<String> {
+        Family::warning(self, problem)
+    }
+    fn invariance(&self, start: &Overlaps) -> Option<String> {
+        Family::invariance(self, start)
+    }
+}
+
+/// A rule that belongs to no family: no observables of its own and nothing to say.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoFamily;
+
+impl ModelInfo for NoFamily {
+    fn observables(&self) -> Vec<Arc<dyn Observable>> {
+        Vec::new()
+    }
+    fn warning(&self, _problem: &Problem) -> Option<String> {
+        None
+    }
+    fn invariance(&self, _start: &Overlaps) -> Option<String> {
+        None
+    }
 }

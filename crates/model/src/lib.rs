@@ -12,26 +12,31 @@ pub mod engine;
 pub mod family;
 pub mod linearised;
 pub mod link;
+pub mod loss;
 pub mod observable;
-pub mod output_loss;
 pub mod overlaps;
 pub mod problem;
 pub mod quantity;
 pub mod record;
+pub mod recorder;
 pub mod rule;
 pub mod spectrum;
-pub mod square_loss;
 pub mod start;
+pub mod teacher_student;
 pub mod trajectory;
 
 pub use clock::Clock;
 pub use constraint::Constraint;
-pub use engine::{Engine, EngineError, Monitor, Unwatched};
-pub use family::Reference;
+pub use engine::{Cost, Engine, EngineError, EngineOptions, Monitor, NoMonitor, OptionError};
+pub use family::{ModelInfo, NoFamily, Reference};
 pub use link::Link;
+pub use loss::Loss;
 pub use overlaps::Overlaps;
 pub use problem::{Problem, Samples, Training};
 pub use record::{Event, Record};
-pub use rule::{Averages, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape};
+pub use recorder::Recorder;
+pub use rule::{
+    Averages, BatchRule, CurvatureRule, Jumps, Kick, LabelledRule, Law, LocalRule, Needed, Sample, Shape,
+};
 pub use spectrum::Spectrum;
-pub use trajectory::{Outcome, Trajectory};
+pub use trajectory::{EndState, Outcome, Statistics, Trajectory};

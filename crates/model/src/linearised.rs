@@ -1,7 +1,7 @@
 //! Lazy training: any student replaced by its first-order expansion around where it starts.
 
 use crate::rule::{Kick, Shape};
-use crate::square_loss::Student;
+use crate::teacher_student::Student;
 use didact_math::linalg::dot;
 
 /// Where the trained rows of a lazy student start.
@@ -82,7 +82,7 @@ mod tests {
 
     impl Student for Curved {
         fn shape(&self) -> Shape {
-            Shape { trained: 1, frozen: 1, scalars: 1 }
+            Shape { trained: 1, frozen: 1, scalars: 1, ..Shape::default() }
         }
         fn output(&self, h: &[f64], a: &[f64]) -> f64 {
             a[0] * h[0] * h[0] + h[1].sin()
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn it_is_the_tangent_at_the_start_and_no_longer_curved() {
         let lazy = Linearised { student: Curved, origin: Origin::Copies, scalars: vec![0.7] };
-        assert_eq!(lazy.shape(), Shape { trained: 1, frozen: 2, scalars: 1 });
+        assert_eq!(lazy.shape(), Shape { trained: 1, frozen: 2, scalars: 1, ..Shape::default() });
         // Trained field 1.5 that started at 1.2, frozen field 0.4, scalar 0.9 that started at 0.7.
         let tangent = 0.7 * 1.44 + 0.4f64.sin() + 2.0 * 0.7 * 1.2 * 0.3 + 1.44 * 0.2;
         assert!((lazy.output(&[1.5, 1.2, 0.4], &[0.9]) - tangent).abs() < 1e-15);

@@ -4,7 +4,7 @@
 //! `eps`), written a little more freely: `3z1` and `z1 z2` are products, `1{z1 > 0}` is an indicator, `|z|^2` the squared
 //! length.
 
-use didact_math::expression::{Expression, ExpressionError};
+use didact_math::expression::{Expression, ExpressionError, Notation};
 
 /// A parsed link.
 #[derive(Debug, Clone)]
@@ -21,7 +21,11 @@ impl Link {
         let mut names: Vec<String> = (1..=directions).map(|j| format!("z{j}")).collect();
         names.push("e".into());
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let formula = Expression::parse(&plain(text, directions), &names)?;
+        let aliases: &[(&str, &str)] =
+            if directions == 1 { &[("eps", "e"), ("z", "z1")] } else { &[("eps", "e")] };
+        let notation =
+            Notation { implicit_products: true, aliases, vector: Some(("z", &names[..directions])) };
+        let formula = Expression::parse_with(text, &names, notation)?;
         let noisy = formula.uses(directions);
         Ok(Self { formula, directions, noisy })
     }
@@ -76,80 +80,6 @@ impl Link {
     }
 }
 
-/// The formula with every product written out, indicators as `step(…)`, `z` as `z1`.
-fn plain(text: &str, directions: usize) -> String {
-    let squares: Vec<String> = (1..=directions).map(|j| format!("z{j}^2")).collect();
-    let text = text.replace("|z|^2", &format!("({})", squares.join("+")));
-    let chars: Vec<char> = text.chars().collect();
-    let mut out = String::new();
-    // Whether a factor has just ended, so that another factor makes a product.
-    let mut ended = false;
-    let mut i = 0;
-    while i < chars.len() {
-        let (start, c) = (i, chars[i]);
-        if c.is_whitespace() {
-            i += 1;
-        } else if c == '1' && chars.get(i + 1) == Some(&'{') {
-            let inside: String = chars[i + 2..].iter().take_while(|c| **c != '}').collect();
-            i += 3 + inside.chars().count();
-            let (left, right) = match inside.split_once('>') {
-                Some((a, b)) => (a.to_string(), b.to_string()),
-                None => inside
-                    .split_once('<')
-                    .map_or((inside.clone(), String::new()), |(a, b)| (b.into(), a.into())),
-            };
-            let product = if ended { "*" } else { "" };
-            out += &format!("{product}step(({})-({}))", plain(&left, directions), plain(&right, directions));
-            ended = true;
-        } else if c.is_ascii_digit() || c == '.' {
-            while i < chars.len() && (chars[i].is_ascii_digit() || chars[i] == '.') {
-                i += 1;
-            }
-            // An exponent, as in 1e-3, but not the noise, as in 2e.
-            let sign = usize::from(matches!(chars.get(i + 1), Some('+' | '-')));
-            if matches!(chars.get(i), Some('e' | 'E'))
-                && chars.get(i + 1 + sign).is_some_and(char::is_ascii_digit)
-            {
-                i += 1 + sign;
-                while i < chars.len() && chars[i].is_ascii_digit() {
-                    i += 1;
-                }
-            }
-            if ended {
-                out.push('*');
-            }
-            out.extend(&chars[start..i]);
-            ended = true;
-        } else if c.is_alphabetic() {
-            while i < chars.len() && (chars[i].is_alphanumeric() || chars[i] == '_') {
-                i += 1;
-            }
-            let word: String = chars[start..i].iter().collect();
-            if ended {
-                out.push('*');
-            }
-            let latent = word == "e"
-                || word == "eps"
-                || word.strip_prefix('z').is_some_and(|d| d.chars().all(|c| c.is_ascii_digit()));
-            out += match word.as_str() {
-                "eps" => "e",
-                "z" if directions == 1 => "z1",
-                other => other,
-            };
-            // A function waits for its argument; a variable is a factor.
-            ended = latent || word == "pi";
-        } else {
-            if c == '(' && ended {
-                out.push('*');
-            }
-            out.push(c);
-            ended = c == ')';
-            i += 1;
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,5 +132,6 @@ mod tests {
     fn a_wrong_name_is_an_error() {
         assert!(Link::parse("z3", 2).is_err());
         assert!(Link::parse("w^2", 1).is_err());
+        assert!(Link::parse("z", 2).is_err());
     }
 }

@@ -122,11 +122,11 @@ impl Observable for TestLoss {
     }
 }
 
-/// The generalisation error `E[loss]`, label noise excluded.
+/// The generalisation error `E[loss]`, label noise excluded: the observable `loss`.
 #[derive(Debug, Clone, Copy)]
-pub struct Loss;
+pub struct Risk;
 
-impl Observable for Loss {
+impl Observable for Risk {
     fn name(&self) -> String {
         "loss".into()
     }
@@ -302,7 +302,7 @@ pub enum ObservableError {
 /// The observables that a text names: one, or several where an index is `*`.
 pub fn parse(text: &str, problem: &Problem) -> Result<Vec<Arc<dyn Observable>>, ObservableError> {
     let text = text.trim();
-    let own = problem.rule.observables();
+    let own = problem.about.observables();
     match parse_name(text, problem.rule.shape(), &own) {
         Some(found) => found,
         None => parse_formula(text, problem, &own).map(|o| vec![o]),
@@ -357,7 +357,7 @@ fn parse_name(text: &str, shape: Shape, own: &[Arc<dyn Observable>]) -> Option<F
         return Some(Ok(named));
     }
     match text {
-        "loss" => return Some(Ok(vec![Arc::new(Loss)])),
+        "loss" => return Some(Ok(vec![Arc::new(Risk)])),
         "train_loss" => return Some(Ok(vec![Arc::new(TrainLoss)])),
         "test_loss" => return Some(Ok(vec![Arc::new(TestLoss)])),
         _ => {}

@@ -2,9 +2,11 @@
 
 use crate::clock::Clock;
 use crate::constraint::Constraint;
+use crate::family::ModelInfo;
+use crate::record::Record;
 use crate::rule::LocalRule;
 use crate::spectrum::{Spectrum, SpectrumError};
-use crate::start::Start;
+use crate::start::{Setting, Start};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -80,6 +82,8 @@ impl Training {
 pub struct Problem {
     /// What is learned.
     pub rule: Arc<dyn LocalRule>,
+    /// Observables and remarks of the family that the rule is from.
+    pub about: Arc<dyn ModelInfo>,
     /// Covariance of the inputs.
     pub spectrum: Spectrum,
     /// d; `None` is the limit d → ∞, which only theory can take.
@@ -185,7 +189,7 @@ impl Problem {
         if !(decay.is_finite() && decay >= 0.0) {
             return Err(ProblemError::WeightDecay(decay));
         }
-        if t.constraint.off_own && self.rule.own_frozen() == 0 {
+        if t.constraint.off_own && self.rule.shape().own_frozen == 0 {
             return Err(ProblemError::OffOwn);
         }
         let rows = self.rule.shape().rows();
@@ -226,6 +230,17 @@ impl Problem {
             }
             (Some(Samples::Count(0)), _) => Err(ProblemError::NoSamples { ratio: None }),
             _ => Ok(()),
+        }
+    }
+
+    /// What the start of one replica needs to know.
+    pub fn setting(&self, seed: u64, replica: u32) -> Setting<'_> {
+        Setting {
+            shape: self.rule.shape(),
+            spectrum: &self.spectrum,
+            dimension: self.dimension,
+            seed,
+            replica,
         }
     }
 
@@ -271,6 +286,11 @@ impl Problem {
     /// s d_b/B: what multiplies λ_b N in dG_b/dt, t = s x steps.
     pub fn noise_weight(&self, eigenspace: usize) -> f64 {
         self.step_times_dimension() * self.spectrum.weights()[eigenspace] / self.training.batch as f64
+    }
+
+    /// Steps of one replica over a record, for estimates: d counts as 1 where it is not finite.
+    pub fn steps_of(&self, record: &Record) -> f64 {
+        record.end() * self.steps_per_clock(self.dimension.unwrap_or(1).max(1))
     }
 
     /// Gradient-flow time t = s x steps that passes per unit of the clock.

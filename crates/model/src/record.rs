@@ -24,7 +24,7 @@ pub struct Event {
     pub level: f64,
     /// The direction.
     pub crossing: Crossing,
-    /// Whether the run ends there.
+    /// Whether the replica ends there.
     pub stops: bool,
 }
 
@@ -47,9 +47,9 @@ pub struct Record {
     pub observables: Vec<Arc<dyn Observable>>,
     /// First passages to note.
     pub events: Vec<Event>,
-    /// Independent runs.
+    /// Independent repetitions.
     pub replicas: u32,
-    /// Number of the first of them: replica r has the same random numbers in whatever company it runs.
+    /// Number of the first of them: replica r has the same random numbers whichever replicas run beside it.
     pub first_replica: u32,
     /// Address of the random numbers.
     pub seed: u64,
@@ -97,8 +97,17 @@ impl Record {
 
     /// True when an observable or an event is an average over the training set.
     pub fn needs_training_set(&self) -> bool {
-        let watched = self.events.iter().map(|e| &e.observable);
-        self.observables.iter().chain(watched).any(|o| o.needs_training_set())
+        self.events_need_training_set() || self.observables.iter().any(|o| o.needs_training_set())
+    }
+
+    /// True when an event watches an average over the training set.
+    pub fn events_need_training_set(&self) -> bool {
+        self.events.iter().any(|e| e.observable.needs_training_set())
+    }
+
+    /// Bytes of the saved values of all replicas.
+    pub fn bytes(&self) -> f64 {
+        f64::from(self.replicas) * self.times.len() as f64 * self.observables.len() as f64 * 8.0
     }
 
     /// Numbers of the replicas.

@@ -1,16 +1,35 @@
 //! What is learned: a rule that sees the input only through its projections.
+//!
+//! A model is three functions, [`shape`](LocalRule::shape), [`loss`](LocalRule::loss) and [`kick`](LocalRule::kick). From these follow
+//! its curvature, its Gaussian averages and its risk, slowly; a rule overrides what it knows in closed form. What only some rules can
+//! do stands in three small traits, which a rule names where it has them:
+//!
+//! | trait | what it adds | without it |
+//! |---|---|---|
+//! | [`BatchRule`] | kicks, losses and derivatives of many samples at once | sample after sample |
+//! | [`LabelledRule`] | labels that depend on the frozen fields alone | the label is part of `kick` |
+//! | [`CurvatureRule`] | where the kick jumps, averages of its derivative | no jump, quadrature |
+//!
+//! Engines never ask which of them a rule has: the methods of `dyn LocalRule` (`kick_batch`, `labels`, `row_weight`, …) call the
+//! trait if it is there and do the slow, obvious thing otherwise.
+
+mod batch;
+mod curvature;
+mod labelled;
+
+pub use batch::{Batch, BatchRule, Expansion, kicks_one_by_one};
+pub use curvature::{CurvatureAverages, CurvatureRule, Jumps, central_differences};
+pub use labelled::LabelledRule;
 
 use crate::averages;
-use crate::observable::Observable;
-use crate::overlaps::Overlaps;
-use crate::problem::Problem;
 use didact_math::linalg::Mat;
 use std::any::Any;
 use std::fmt::Debug;
-use std::sync::Arc;
 
-/// How many numbers a rule reads and trains. Rows are ordered: trained first, then frozen (teacher, pre-trained).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How many numbers a rule reads and trains. Rows are ordered: trained first, then frozen (pre-trained, teacher).
+///
+/// `Shape { trained: 2, frozen: 1, ..Shape::default() }` is a student of two rows that learns from one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Shape {
     /// Rows w_i that move.
     pub trained: usize,
@@ -18,6 +37,9 @@ pub struct Shape {
     pub frozen: usize,
     /// Trained numbers that are not rows (output weights, a LoRA amplitude).
     pub scalars: usize,
+    /// How many of the frozen rows, counted from the first, belong to the student: pre-trained weights that the constraint
+    /// `off-own` keeps the trained rows away from.
+    pub own_frozen: usize,
 }
 
 impl Shape {
@@ -54,61 +76,6 @@ impl Kick {
     }
 }
 
-/// A mini-batch, fields first: `fields[k * size + j]` is field k of sample j, so that a rule can run over samples.
-#[derive(Debug, Clone, Copy)]
-pub struct Batch<'a> {
-    /// P x size, row-major.
-    pub fields: &'a [f64],
-    /// Number of samples.
-    pub size: usize,
-    /// Trained scalars, the same for every sample.
-    pub scalars: &'a [f64],
-    /// Label noise per sample.
-    pub noise: &'a [f64],
-    /// Labels, noise included, where the caller has them from [`LocalRule::labels`]: those of a training set do not
-    /// change. Empty otherwise.
-    pub labels: &'a [f64],
-    /// ∂label/∂v_n (frozen x size), where the caller has them from [`LocalRule::label_slopes`]. Empty otherwise.
-    pub label_slopes: &'a [f64],
-}
-
-impl<'a> Batch<'a> {
-    /// A batch whose labels are not known yet.
-    pub fn new(fields: &'a [f64], size: usize, scalars: &'a [f64], noise: &'a [f64]) -> Self {
-        Self { fields, size, scalars, noise, labels: &[], label_slopes: &[] }
-    }
-
-    /// Sample j, its fields copied to `fields`.
-    pub fn sample<'b>(&'b self, j: usize, fields: &'b mut [f64]) -> Sample<'b> {
-        for (k, h) in fields.iter_mut().enumerate() {
-            *h = self.fields[k * self.size + j];
-        }
-        Sample { fields, scalars: self.scalars, noise: self.noise[j] }
-    }
-}
-
-/// Room for the losses of a mini-batch to second order in the fields, samples last as in [`Batch`].
-#[derive(Debug)]
-pub struct Expansion<'a> {
-    /// The losses; they are not asked for where this is empty.
-    pub losses: &'a mut [f64],
-    /// Kicks, trained x size.
-    pub kicks: &'a mut [f64],
-    /// How many fields, counted from the first, are asked about.
-    pub columns: usize,
-    /// ∂kick_i/∂h_k for these fields, trained x columns x size.
-    pub curvature: &'a mut [f64],
-}
-
-/// Where `kick` jumps, so that the mean of its derivative is not the mean of `curvature`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Jumps {
-    /// Along a trained field: the unit has a kink (relu).
-    pub trained: bool,
-    /// Along a frozen field: the label jumps (an indicator).
-    pub frozen: bool,
-}
-
 /// The Gaussian law of the fields at which averages are asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Law<'a> {
@@ -120,7 +87,7 @@ pub struct Law<'a> {
     pub label_noise: f64,
 }
 
-/// Which averages a caller needs; the noise matrix is the dear one.
+/// Which averages a caller needs; the noise matrix is the expensive one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needed {
     /// A and the scalar gradient: the limit of vanishing learning rate.
@@ -190,33 +157,40 @@ impl Debug for Memory {
     }
 }
 
-/// Averages of ∂kick_i/∂h_j over trained i, j: what the population Hessian is made of.
-///
-/// With isotropic inputs and h = F z, z the coordinates of the input in an orthonormal frame of the space that the rows
-/// span, Stein's lemma gives the blocks of the Hessian of `E[loss]` in the weights,
-///
-///   `H_ij = E[c_ij] 1 + frame · E[c_ij (z zᵀ − 1)] · frameᵀ`,   `c_ij = ∂kick_i/∂h_j`.
-#[derive(Debug, Clone)]
-pub struct CurvatureAverages {
-    /// `E[c_ij]`, trained x trained.
-    pub mean: Mat,
-    /// `E[c_ij (z zᵀ − 1)]`, a matrix for every pair i, j (row-major).
-    pub second: Vec<Mat>,
-    /// Estimated absolute error of the worst entry: 0 for closed forms.
-    pub error: f64,
-}
-
-impl CurvatureAverages {
-    /// Zeros for so many trained rows in a span of so many dimensions.
-    pub fn new(trained: usize, span: usize) -> Self {
-        let second = vec![Mat::zeros(span, span); trained * trained];
-        Self { mean: Mat::zeros(trained, trained), second, error: 0.0 }
-    }
-}
-
 /// A learning rule: `w_i ← w_i − s kick_i(h) x`, `a_j ← a_j − s_a ∂loss/∂a_j(h)`, with fields h = (rows)·x.
 ///
-/// The model *is* `loss` and `kick`; simulators need nothing else, and theory averages them over Gaussian fields.
+/// The model *is* `loss` and `kick`; simulators need nothing else, and theory averages them over Gaussian fields. Here is a
+/// whole rule, one neuron a tanh(w·x) that learns a and w from tanh(v·x):
+///
+/// ```
+/// use didact_model::averages::risk_by_quadrature;
+/// use didact_model::rule::{Kick, Law, LocalRule, Sample, Shape};
+///
+/// #[derive(Debug)]
+/// struct Neuron;
+///
+/// impl LocalRule for Neuron {
+///     fn shape(&self) -> Shape {
+///         Shape { trained: 1, frozen: 1, scalars: 1, ..Shape::default() }
+///     }
+///     fn loss(&self, s: &Sample) -> f64 {
+///         0.5 * (s.fields[1].tanh() + s.noise - s.scalars[0] * s.fields[0].tanh()).powi(2)
+///     }
+///     fn kick(&self, s: &Sample, out: &mut Kick) {
+///         let unit = s.fields[0].tanh();
+///         let slope = s.scalars[0] * unit - s.fields[1].tanh() - s.noise; // ∂loss/∂f
+///         out.rows[0] = slope * s.scalars[0] * (1.0 - unit * unit);
+///         out.scalars[0] = slope * unit;
+///     }
+/// }
+///
+/// // Everything else follows: here the generalisation error of a student that has learned its teacher.
+/// let covariance = didact_math::linalg::Mat::from_fn(2, 2, |_, _| 1.0);
+/// let law = Law { covariance: &covariance, scalars: &[1.0], label_noise: 0.0 };
+/// assert!(Neuron.risk(&law) < 1e-20);
+/// let far = Law { scalars: &[0.5], ..law };
+/// assert!(Neuron.risk(&far) > 0.01 && Neuron.risk(&far) == risk_by_quadrature(&Neuron, &far).value);
+/// ```
 pub trait LocalRule: Send + Sync + Debug {
     /// Rows and scalars.
     fn shape(&self) -> Shape;
@@ -227,96 +201,9 @@ pub trait LocalRule: Send + Sync + Debug {
     /// Its gradient with respect to the trained fields and scalars.
     fn kick(&self, sample: &Sample, out: &mut Kick);
 
-    /// The kicks of a mini-batch: `rows` (trained x size, row-major) per sample, `scalars` summed over samples.
-    fn kick_batch(&self, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
-        one_by_one(self, batch, rows, scalars);
-    }
-
-    /// Whether `kick_batch` gives every sample the kick that `kick` gives it, to the last bit, and takes less time: replicas
-    /// may then step side by side, a sample each, and none depends on its company.
-    fn steps_abreast(&self) -> bool {
-        false
-    }
-
     /// ∂kick_i/∂h_k (trained x rows), for dynamical mean-field theory and Hessians; central differences unless given.
     fn curvature(&self, sample: &Sample, out: &mut Mat) {
         central_differences(self, sample, out);
-    }
-
-    /// The losses of a mini-batch.
-    fn loss_batch(&self, batch: &Batch, out: &mut [f64]) {
-        let mut fields = vec![0.0; self.shape().rows()];
-        for (j, out) in out.iter_mut().enumerate() {
-            *out = self.loss(&batch.sample(j, &mut fields));
-        }
-    }
-
-    /// Kicks and their derivatives for a mini-batch, and its losses if they are asked for.
-    fn expand_batch(&self, batch: &Batch, out: Expansion) {
-        let Expansion { losses, kicks, columns, curvature } = out;
-        if !losses.is_empty() {
-            self.loss_batch(batch, losses);
-        }
-        let shape = self.shape();
-        let (mut fields, mut kick) = (vec![0.0; shape.rows()], Kick::new(shape));
-        let mut one = Mat::zeros(shape.trained, shape.rows());
-        for j in 0..batch.size {
-            let sample = batch.sample(j, &mut fields);
-            self.kick(&sample, &mut kick);
-            self.curvature(&sample, &mut one);
-            for i in 0..shape.trained {
-                kicks[i * batch.size + j] = kick.rows[i];
-                for k in 0..columns {
-                    curvature[(i * columns + k) * batch.size + j] = one[(i, k)];
-                }
-            }
-        }
-    }
-
-    /// Where `kick` jumps; nowhere unless said.
-    fn jumps(&self) -> Jumps {
-        Jumps::default()
-    }
-
-    /// The label of an input, if the loss depends on the frozen fields through it alone: then the latent directions have easy and
-    /// hard parts. None for students that read frozen fields themselves (pre-trained rows).
-    fn label(&self, _frozen: &[f64], _noise: f64) -> Option<f64> {
-        None
-    }
-
-    /// The labels of the samples of a batch, for callers that meet the same samples again. False, with nothing written,
-    /// where [`label`](Self::label) knows none.
-    fn labels(&self, batch: &Batch, out: &mut [f64]) -> bool {
-        let shape = self.shape();
-        let mut fields = vec![0.0; shape.rows()];
-        out.iter_mut().enumerate().all(|(j, out)| {
-            let sample = batch.sample(j, &mut fields);
-            let label = self.label(&sample.fields[shape.trained..], sample.noise);
-            label.map(|y| *out = y).is_some()
-        })
-    }
-
-    /// The derivatives of the labels along the frozen fields (frozen x size), for callers that meet the same samples again. False,
-    /// with nothing written, where they are not known.
-    fn label_slopes(&self, _batch: &Batch, _out: &mut [f64]) -> bool {
-        false
-    }
-
-    /// Whether kicks, losses and derivatives of a batch with labels, and with their slopes where derivatives along frozen fields
-    /// are asked for, leave its frozen fields unread: what stands there need not be true.
-    fn labels_suffice(&self) -> bool {
-        false
-    }
-
-    /// G_i, the weight of block i of the Hessian (1/n) Σ G_i x xᵀ with respect to row i.
-    ///
-    /// For one trained row it is ∂kick/∂h. For many rows a family may give what is left of it, in units of the step that moves
-    /// a row by O(1), when the number of rows is large.
-    fn row_weight(&self, sample: &Sample, row: usize) -> f64 {
-        let shape = self.shape();
-        let mut one = Mat::zeros(shape.trained, shape.rows());
-        self.curvature(sample, &mut one);
-        one[(row, row)]
     }
 
     /// Gaussian averages; quadrature of `kick` unless a closed form is given.
@@ -324,79 +211,23 @@ pub trait LocalRule: Send + Sync + Debug {
         averages::by_quadrature(self, law, needed, out);
     }
 
-    /// Averages of the curvature over h = F z, F rows x span; quadrature of `curvature` unless a closed form is given.
-    ///
-    /// The curvature must be a function: a kick that jumps (relu) has deltas that quadrature does not see.
-    fn curvature_averages(&self, factor: &Mat, scalars: &[f64], out: &mut CurvatureAverages) {
-        averages::curvature_by_quadrature(self, factor, scalars, out);
-    }
-
-    /// Standard deviation of the label noise where nothing is said of it: 1 if the formula of the label names its noise, rather than
-    /// having it added.
-    fn standard_noise(&self) -> f64 {
-        0.0
-    }
-
-    /// What a user should know before waiting for this run, such as a learning rate at which divergence is expected. The
-    /// run goes on all the same.
-    fn warning(&self, problem: &Problem) -> Option<String> {
-        let _ = problem;
-        None
-    }
-
-    /// Why the order-parameter equations never leave a start (an invariant subspace), and what to do instead.
-    fn invariance(&self, start: &Overlaps) -> Option<String> {
-        let _ = start;
-        None
-    }
-
-    /// How many of the frozen rows, counted from the first, belong to the student (pre-trained weights).
-    fn own_frozen(&self) -> usize {
-        0
-    }
-
-    /// Observables that only this family has, found by their names.
-    fn observables(&self) -> Vec<Arc<dyn Observable>> {
-        Vec::new()
-    }
-
-    /// `E[loss]` over the fields, label noise excluded: the generalisation error.
+    /// `E[loss]` over the fields, label noise excluded: the generalisation error; quadrature of `loss` unless a closed form is given.
     fn risk(&self, law: &Law) -> f64 {
         averages::risk_by_quadrature(self, law).value
     }
-}
 
-/// The obvious batch: sample after sample.
-pub fn one_by_one<R: LocalRule + ?Sized>(rule: &R, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
-    let shape = rule.shape();
-    let mut fields = vec![0.0; shape.rows()];
-    let mut kick = Kick::new(shape);
-    scalars.fill(0.0);
-    for j in 0..batch.size {
-        rule.kick(&batch.sample(j, &mut fields), &mut kick);
-        for (i, c) in kick.rows.iter().enumerate() {
-            rows[i * batch.size + j] = *c;
-        }
-        for (sum, c) in scalars.iter_mut().zip(&kick.scalars) {
-            *sum += c;
-        }
+    /// Work on many samples at once, if the rule has it; then `Some(self)`.
+    fn batch(&self) -> Option<&dyn BatchRule> {
+        None
     }
-}
 
-/// ∂kick/∂h by central differences with an increment near the cube root of the machine precision.
-pub fn central_differences<R: LocalRule + ?Sized>(rule: &R, sample: &Sample, out: &mut Mat) {
-    let shape = rule.shape();
-    let mut fields = sample.fields.to_vec();
-    let (mut above, mut below) = (Kick::new(shape), Kick::new(shape));
-    for k in 0..shape.rows() {
-        let step = 6e-6 * sample.fields[k].abs().max(1.0);
-        fields[k] = sample.fields[k] + step;
-        rule.kick(&Sample { fields: &fields, ..*sample }, &mut above);
-        fields[k] = sample.fields[k] - step;
-        rule.kick(&Sample { fields: &fields, ..*sample }, &mut below);
-        fields[k] = sample.fields[k];
-        for i in 0..shape.trained {
-            out[(i, k)] = (above.rows[i] - below.rows[i]) / (2.0 * step);
-        }
+    /// Labels that depend on the frozen fields alone, if the rule has them; then `Some(self)`.
+    fn labelled(&self) -> Option<&dyn LabelledRule> {
+        None
+    }
+
+    /// What is known of the derivative of `kick` beyond [`curvature`](Self::curvature), if anything is; then `Some(self)`.
+    fn curved(&self) -> Option<&dyn CurvatureRule> {
+        None
     }
 }

@@ -23,7 +23,7 @@ pub struct Setting<'a> {
     pub dimension: Option<u64>,
     /// Seed of the experiment.
     pub seed: u64,
-    /// Which run.
+    /// Which replica.
     pub replica: u32,
 }
 
@@ -339,7 +339,7 @@ mod tests {
     use didact_math::random::statistics::Moments;
 
     fn setting(spectrum: &Spectrum, dimension: u64, replica: u32) -> Setting<'_> {
-        let shape = Shape { trained: 2, frozen: 2, scalars: 0 };
+        let shape = Shape { trained: 2, frozen: 2, ..Shape::default() };
         Setting { shape, spectrum, dimension: Some(dimension), seed: 11, replica }
     }
 
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn sampled_rows_have_the_variances_of_independent_gaussians() {
-        // Var T_nm^(1) = (1 + δ_nm) ν_2/d (spec power-law-spectra, 2.2), and the same for Q with σ⁴.
+        // Var T_nm^(1) = (1 + δ_nm) ν_2/d (docs/derivations/power-law-spectra.md#eq-4), and the same for Q with σ⁴.
         let spectrum = Spectrum::new(vec![2.0, 0.5], vec![0.25, 0.75]).unwrap();
         let law = start(RowLaw::Gaussian { deviation: 0.5 }, FrozenRows::Sampled);
         let (mut diagonal, mut off, mut student) =

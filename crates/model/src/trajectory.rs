@@ -1,4 +1,4 @@
-//! What was observed: named columns over time, per replica, with outcomes.
+//! What was observed: named columns over time, one curve per replica, with outcomes.
 
 use crate::clock::Clock;
 use crate::overlaps::Overlaps;
@@ -6,7 +6,49 @@ use didact_math::linalg::Mat;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// How a run ended. Only an error is an error: stopping early and diverging are results.
+/// What every engine ends in, every analysis starts from and every table file holds.
+///
+/// Replicas stand in the same order everywhere: `outcomes[r]`, `columns[c].curves[r]` and `events[e].times[r]` belong to
+/// the same replica.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trajectory {
+    /// Name of the engine that computed it.
+    pub engine: String,
+    /// Unit of `times` and of first passages.
+    pub clock: Clock,
+    /// Saved times.
+    pub times: Vec<f64>,
+    /// What was asked for, one column per observable.
+    pub columns: Vec<Column>,
+    /// First passages, one entry per event.
+    pub events: Vec<Passages>,
+    /// How every replica ended.
+    pub outcomes: Vec<Outcome>,
+    /// The work of the integrator for every replica; empty for engines that integrate nothing.
+    pub statistics: Vec<Statistics>,
+    /// Remarks of the engine in words.
+    pub notes: Vec<String>,
+}
+
+/// An observable over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// Name of the observable.
+    pub name: String,
+    /// One curve per replica, with a value for every saved time that the replica reached.
+    pub curves: Vec<Vec<f64>>,
+}
+
+/// The first passages of one event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Passages {
+    /// Name of the event.
+    pub name: String,
+    /// One time per replica; `None` is censored at the end of the replica.
+    pub times: Vec<Option<f64>>,
+}
+
+/// How a replica ended. Only an error is an error: stopping early and diverging are results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Outcome {
@@ -26,40 +68,50 @@ pub enum Outcome {
     },
 }
 
-/// One run.
-#[derive(Debug, Clone)]
-pub struct Replica {
-    /// Saved rows, one per time that was reached, each with one number per column.
-    pub rows: Vec<Vec<f64>>,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// First passage per event; `None` is censored at the end of the run.
-    pub events: Vec<Option<f64>>,
-    /// The state at the end, from which a later stage goes on.
-    pub last: Overlaps,
-    /// The rows themselves at the end (P x d), where later steps depend on more than their overlaps: on a training set.
-    pub weights: Option<Arc<Mat>>,
-    /// The time of the end.
-    pub last_time: f64,
+/// The work of an integrator on one replica, all stages together.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Statistics {
+    /// Steps that were accepted.
+    pub accepted_steps: u64,
+    /// Steps that were rejected and tried again with a shorter length.
+    pub rejected_steps: u64,
+    /// Calls of the right-hand side; those inside a Jacobian are not counted.
+    pub evaluations: u64,
+    /// Jacobians.
+    pub jacobians: u64,
+    /// Factorisations of an n x n matrix.
+    pub factorisations: u64,
+    /// Largest estimated error of a Gaussian average; `None` where all averages have closed forms.
+    pub quadrature_error: Option<f64>,
 }
 
-/// What every engine ends in and every analysis starts from.
+impl Statistics {
+    /// Adds the work of a later stage.
+    pub fn add(&mut self, later: &Self) {
+        self.accepted_steps += later.accepted_steps;
+        self.rejected_steps += later.rejected_steps;
+        self.evaluations += later.evaluations;
+        self.jacobians += later.jacobians;
+        self.factorisations += later.factorisations;
+        self.quadrature_error = match (self.quadrature_error, later.quadrature_error) {
+            (Some(a), Some(b)) => Some(a.max(b)),
+            (a, b) => a.or(b),
+        };
+    }
+}
+
+/// Where a replica stands at its end, from which a later stage goes on. It is handed over in memory and never written.
 #[derive(Debug, Clone)]
-pub struct Trajectory {
-    /// Who computed it.
-    pub engine: String,
-    /// Unit of `times` and events.
-    pub clock: Clock,
-    /// Saved times.
-    pub times: Vec<f64>,
-    /// Names of the columns.
-    pub columns: Vec<String>,
-    /// Names of the events.
-    pub events: Vec<String>,
-    /// The runs.
-    pub replicas: Vec<Replica>,
-    /// What the engine has to say of itself: integrator report, quadrature error.
-    pub notes: Vec<String>,
+pub struct EndState {
+    /// The time of the end.
+    pub time: f64,
+    /// Number of saved times that were reached.
+    pub saved: usize,
+    /// The overlaps there.
+    pub overlaps: Overlaps,
+    /// The rows themselves (P x d), where later steps depend on more than their overlaps: on a training set.
+    pub weights: Option<Arc<Mat>>,
 }
 
 /// Mean over replicas at one time.
@@ -67,16 +119,16 @@ pub struct Trajectory {
 pub struct Mean {
     /// The mean.
     pub value: f64,
-    /// Its standard error (0 for a single run).
+    /// Its standard error (0 for a single replica).
     pub error: f64,
-    /// Spread of single runs.
+    /// Spread of single replicas.
     pub deviation: f64,
-    /// Runs that reached this time.
+    /// Replicas that reached this time.
     pub count: usize,
 }
 
 impl Mean {
-    /// Of the values of several runs; NaN of none.
+    /// Of the values of several replicas; NaN of none.
     pub fn of(values: impl Iterator<Item = f64>) -> Self {
         let moments: didact_math::random::statistics::Moments = values.collect();
         let count = moments.count() as usize;
@@ -90,23 +142,50 @@ impl Mean {
 }
 
 impl Trajectory {
-    /// Position of a column.
-    pub fn column(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|c| c == name)
+    /// Number of replicas.
+    pub fn replicas(&self) -> usize {
+        self.outcomes.len()
     }
 
-    /// All runs of a column: one vector over time per replica, as long as the run was.
-    pub fn runs(&self, name: &str) -> Option<Vec<Vec<f64>>> {
-        let column = self.column(name)?;
-        Some(self.replicas.iter().map(|r| r.rows.iter().map(|row| row[column]).collect()).collect())
+    /// Names of the columns.
+    pub fn column_names(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|column| column.name.as_str())
+    }
+
+    /// The curves of a column: one per replica, as long as the replica ran.
+    pub fn curves(&self, name: &str) -> Option<&[Vec<f64>]> {
+        self.columns.iter().find(|column| column.name == name).map(|column| column.curves.as_slice())
+    }
+
+    /// First passages of an event, one per replica.
+    pub fn event(&self, name: &str) -> Option<&[Option<f64>]> {
+        self.events.iter().find(|event| event.name == name).map(|event| event.times.as_slice())
     }
 
     /// Mean over the replicas that reached each time; `count` 0 and NaN where none did.
     pub fn mean(&self, name: &str) -> Option<Vec<Mean>> {
-        let column = self.column(name)?;
-        let at = |time: usize| {
-            Mean::of(self.replicas.iter().filter_map(|r| r.rows.get(time)).map(|row| row[column]))
-        };
+        let curves = self.curves(name)?;
+        let at = |time: usize| Mean::of(curves.iter().filter_map(|curve| curve.get(time).copied()));
         Some((0..self.times.len()).map(at).collect())
+    }
+
+    /// The values of one replica, row by row: all columns at each time that it reached.
+    pub fn rows(&self, replica: usize) -> Vec<Vec<f64>> {
+        let length = self.columns.iter().map(|column| column.curves[replica].len()).max().unwrap_or(0);
+        let row = |time: usize| self.columns.iter().map(|column| column.curves[replica][time]).collect();
+        (0..length).map(row).collect()
+    }
+
+    /// Adds replicas of the same problem and record after the own ones.
+    pub fn append_replicas(&mut self, other: Self) {
+        for (own, new) in self.columns.iter_mut().zip(other.columns) {
+            own.curves.extend(new.curves);
+        }
+        for (own, new) in self.events.iter_mut().zip(other.events) {
+            own.times.extend(new.times);
+        }
+        self.outcomes.extend(other.outcomes);
+        self.statistics.extend(other.statistics);
+        self.notes.extend(other.notes);
     }
 }

@@ -45,8 +45,8 @@ dispatch! {
     }
 }
 
-/// Inputs that are projected, or added, in one pass over the weights.
-pub(crate) const TOGETHER: usize = 4;
+/// Number of inputs that are projected, or added, in one pass over the weights.
+pub(crate) const INPUTS_PER_PASS: usize = 4;
 
 /// Columns per tile of a pass: a tile of the inputs stays in the first-level cache while all rows go by.
 const TILE: usize = 512;
@@ -58,15 +58,15 @@ pub(crate) type Lanes = [f64; 4];
 #[inline(always)]
 fn add_products<const R: usize>(
     rows: [&[f64]; R],
-    inputs: [&[f64]; TOGETHER],
-    out: &mut [[Lanes; TOGETHER]],
+    inputs: [&[f64]; INPUTS_PER_PASS],
+    out: &mut [[Lanes; INPUTS_PER_PASS]],
 ) {
     let d = inputs[0].len();
     let (rows, inputs) = (rows.map(|row| &row[..d]), inputs.map(|x| &x[..d]));
-    let mut sums = [[[0.0; 4]; TOGETHER]; R];
+    let mut sums = [[[0.0; 4]; INPUTS_PER_PASS]; R];
     let whole = d / 4 * 4;
     for at in (0..whole).step_by(4) {
-        let xs: [Lanes; TOGETHER] = inputs.map(|x| x[at..at + 4].try_into().expect("a whole chunk"));
+        let xs: [Lanes; INPUTS_PER_PASS] = inputs.map(|x| x[at..at + 4].try_into().expect("a whole chunk"));
         for (row, sums) in rows.iter().zip(&mut sums) {
             let ws: Lanes = row[at..at + 4].try_into().expect("a whole chunk");
             for (x, sums) in xs.iter().zip(sums) {
@@ -92,8 +92,8 @@ dispatch! {
     /// `out[i]` becomes the products of row i with four inputs, in lanes; rows and inputs have length d.
     ///
     /// The lanes are folded elsewhere: a sum over them in this loop would tempt the compiler to vectorise across rows.
-    fn products(rows: &[f64], inputs: &[f64], d: usize, out: &mut [[Lanes; TOGETHER]]) {
-        out.fill([[0.0; 4]; TOGETHER]);
+    fn products(rows: &[f64], inputs: &[f64], d: usize, out: &mut [[Lanes; INPUTS_PER_PASS]]) {
+        out.fill([[0.0; 4]; INPUTS_PER_PASS]);
         for from in (0..d).step_by(TILE) {
             let tile = from..(from + TILE).min(d);
             let x = |j: usize| &inputs[j * d..][tile.clone()];
@@ -148,7 +148,7 @@ dispatch! {
 }
 
 #[inline(never)]
-fn fold_lanes(lanes: &[[Lanes; TOGETHER]], out: &mut [[f64; TOGETHER]]) {
+fn fold_lanes(lanes: &[[Lanes; INPUTS_PER_PASS]], out: &mut [[f64; INPUTS_PER_PASS]]) {
     for (lanes, out) in lanes.iter().zip(out) {
         *out = lanes.map(|l| (l[0] + l[2]) + (l[1] + l[3]));
     }
@@ -156,7 +156,7 @@ fn fold_lanes(lanes: &[[Lanes; TOGETHER]], out: &mut [[f64; TOGETHER]]) {
 
 dispatch! {
     /// w ← w + Σ_j factor_j x_j for four inputs.
-    fn add_four(w: &mut [f64], factors: &[f64; TOGETHER], inputs: &[f64]) {
+    fn add_four(w: &mut [f64], factors: &[f64; INPUTS_PER_PASS], inputs: &[f64]) {
         let d = w.len();
         let (a, b) = (&inputs[..d], &inputs[d..2 * d]);
         let (c, e) = (&inputs[2 * d..3 * d], &inputs[3 * d..4 * d]);
@@ -169,7 +169,7 @@ dispatch! {
 
 dispatch! {
     /// [`add_four`] to two rows, which share the loads of the inputs.
-    fn add_four_to_two(v: &mut [f64], w: &mut [f64], factors: &[[f64; TOGETHER]; 2], inputs: &[f64]) {
+    fn add_four_to_two(v: &mut [f64], w: &mut [f64], factors: &[[f64; INPUTS_PER_PASS]; 2], inputs: &[f64]) {
         let d = v.len();
         let w = &mut w[..d];
         let (a, b) = (&inputs[..d], &inputs[d..2 * d]);
@@ -185,18 +185,18 @@ dispatch! {
 /// Fields of every row for every sample: `out` is rows x batch, `inputs` batch x d.
 pub(crate) fn project(weights: &Mat, inputs: &[f64], batch: usize, out: &mut [f64]) {
     let (rows, d) = (weights.rows(), weights.cols());
-    let rows_of_four = if batch < TOGETHER { 0 } else { rows };
-    let mut four = vec![[0.0; TOGETHER]; rows_of_four];
-    let mut lanes = vec![[[0.0; 4]; TOGETHER]; rows_of_four];
-    let mut inputs = inputs.chunks_exact(TOGETHER * d);
+    let rows_of_four = if batch < INPUTS_PER_PASS { 0 } else { rows };
+    let mut four = vec![[0.0; INPUTS_PER_PASS]; rows_of_four];
+    let mut lanes = vec![[[0.0; 4]; INPUTS_PER_PASS]; rows_of_four];
+    let mut inputs = inputs.chunks_exact(INPUTS_PER_PASS * d);
     let mut first = 0;
     for xs in &mut inputs {
         products(weights.as_slice(), xs, d, &mut lanes);
         fold_lanes(&lanes, &mut four);
         for (out, h) in out.chunks_exact_mut(batch).zip(&four) {
-            out[first..first + TOGETHER].copy_from_slice(h);
+            out[first..first + INPUTS_PER_PASS].copy_from_slice(h);
         }
-        first += TOGETHER;
+        first += INPUTS_PER_PASS;
     }
     for (j, x) in inputs.remainder().chunks_exact(d).enumerate() {
         for i in 0..rows {
@@ -209,9 +209,9 @@ pub(crate) fn project(weights: &Mat, inputs: &[f64], batch: usize, out: &mut [f6
 pub(crate) fn project_four(
     weights: &Mat,
     inputs: &[f64],
-    room: &mut [[Lanes; TOGETHER]],
-    fields: &mut [[f64; TOGETHER]],
-    gram: &mut [[f64; TOGETHER]; TOGETHER],
+    room: &mut [[Lanes; INPUTS_PER_PASS]],
+    fields: &mut [[f64; INPUTS_PER_PASS]],
+    gram: &mut [[f64; INPUTS_PER_PASS]; INPUTS_PER_PASS],
 ) {
     let d = weights.cols();
     let all = weights.rows();
@@ -233,17 +233,17 @@ pub(crate) fn add_samples(
     batch: usize,
 ) {
     let d = weights.cols();
-    let whole = batch / TOGETHER * TOGETHER;
+    let whole = batch / INPUTS_PER_PASS * INPUTS_PER_PASS;
     let coefficients = &coefficients[..trained * batch];
     let rows = weights.as_mut_slice()[..trained * d].chunks_mut(2 * d.max(1));
     for (rows, coefficients) in rows.zip(coefficients.chunks(2 * batch)) {
         let (row, next) = rows.split_at_mut(d);
         let (of_row, of_next) = coefficients.split_at(batch);
-        let fours = inputs.chunks_exact(TOGETHER * d).zip(of_row.as_chunks::<TOGETHER>().0);
+        let fours = inputs.chunks_exact(INPUTS_PER_PASS * d).zip(of_row.as_chunks::<INPUTS_PER_PASS>().0);
         if next.is_empty() {
             fours.for_each(|(xs, c)| add_four(row, c, xs));
         } else {
-            let both = fours.zip(of_next.as_chunks::<TOGETHER>().0);
+            let both = fours.zip(of_next.as_chunks::<INPUTS_PER_PASS>().0);
             both.for_each(|((xs, c), e)| add_four_to_two(row, next, &[*c, *e], xs));
         }
         for (j, x) in inputs.chunks_exact(d).enumerate().skip(whole) {

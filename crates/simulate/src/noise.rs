@@ -3,7 +3,7 @@
 //! The chunk length depends on the problem alone, so the numbers of a step have a fixed address
 //! (seed, replica, chunk, lane): results do not depend on threads or on what else runs.
 
-use crate::chain::Seat;
+use crate::chain::ReplicaAddress;
 use didact_math::random::{Address, Stream};
 
 /// Numbers that one chunk aims at: enough to amortise a call, few enough to stay in the first-level cache.
@@ -18,7 +18,7 @@ const NORMS: u16 = 2;
 /// `freedom`.
 #[derive(Debug)]
 pub struct StepNoise {
-    seat: Seat,
+    address: ReplicaAddress,
     per_step: usize,
     labels_per_step: usize,
     freedom: Vec<u64>,
@@ -45,10 +45,10 @@ pub struct Chunk<'a> {
 
 impl StepNoise {
     /// A source that gives, per step, so many normals and label noises and one chi-square per entry of `freedom`.
-    pub fn new(seat: Seat, normals: usize, labels: usize, freedom: Vec<u64>) -> Self {
+    pub fn new(address: ReplicaAddress, normals: usize, labels: usize, freedom: Vec<u64>) -> Self {
         let steps = (CHUNK / normals.max(1)).clamp(1, 256);
         Self {
-            seat,
+            address,
             per_step: normals,
             labels_per_step: labels,
             steps,
@@ -74,7 +74,7 @@ impl StepNoise {
     fn refill(&mut self) {
         self.position = 0;
         let stream = |lane: u16| {
-            let Seat { seed, replica, stage } = self.seat;
+            let ReplicaAddress { seed, replica, stage } = self.address;
             // Stages share the step counter's upper half, so their chunks never meet.
             Stream::at(Address { seed, replica, step: self.chunk | (u64::from(stage) << 40), lane })
         };
@@ -88,7 +88,7 @@ impl StepNoise {
         self.chunk += 1;
     }
 
-    /// The numbers of the next chunk of steps, for chains that step side by side. Not to be mixed with `advance`.
+    /// The numbers of the next chunk of steps, for chains that step as a group. Not to be mixed with `advance`.
     pub fn next_chunk(&mut self) -> Chunk<'_> {
         self.refill();
         Chunk { steps: self.steps, normals: &self.normals, labels: &self.labels, norms: &self.norms }
@@ -129,7 +129,7 @@ impl StepNoise {
     }
 
     fn stream(&self, lane: u16) -> Stream {
-        let Seat { seed, replica, stage } = self.seat;
+        let ReplicaAddress { seed, replica, stage } = self.address;
         let step = (self.chunk - 1) * self.steps as u64 + self.position as u64;
         Stream::at(Address { seed, replica, step: step | (u64::from(stage) << 40), lane })
     }

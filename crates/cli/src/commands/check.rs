@@ -1,6 +1,6 @@
 //! `didact check`: what would run.
 
-use didact_experiment::{Diagnostic, Experiment, Size, Source};
+use didact_experiment::{Diagnostic, Experiment, Run, Size, Source};
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,40 +10,40 @@ pub(crate) fn check(file: &Path, size: Size, as_json: bool) -> Result<ExitCode, 
     for remark in experiment.remarks() {
         complain!("warning: {remark}");
     }
-    let costs: Vec<_> = experiment.jobs.iter().map(|job| (job, job.cost())).collect();
+    let costs: Vec<_> = experiment.runs.iter().map(|run| (run, run.schedule.cost())).collect();
     if as_json {
-        let jobs: Vec<_> = costs
+        let runs: Vec<_> = costs
             .iter()
-            .map(|(job, cost)| {
-                json!({"run": job.run, "engine": job.plan.engine.name(), "point": job.point.values,
+            .map(|(run, cost)| {
+                json!({"run": run.name, "engine": run.schedule.engine.name(), "point": run.point.values,
                        "steps": cost.steps, "memory-bytes": cost.memory, "seconds": cost.seconds})
             })
             .collect();
         say!(
             "{:#}",
-            json!({"title": experiment.resolved.title, "folder": experiment.folder_name(), "jobs": jobs,
+            json!({"title": experiment.resolved.title, "folder": experiment.folder_name(), "jobs": runs,
                    "scan-points": experiment.scan_points()})
         );
         return Ok(ExitCode::SUCCESS);
     }
     say!("{}", experiment.resolved.title);
-    for (job, cost) in &costs {
+    for (run, cost) in &costs {
         let steps = cost.steps.map_or("adaptive steps".into(), |s| format!("{s:.3e} steps"));
         say!(
             "  {:<16} {:<8} {:<14} {:>8} {:>9}   {}",
-            job.run,
-            job.plan.engine.name(),
+            run.name,
+            run.schedule.engine.name(),
             steps,
             bytes(cost.memory),
             format!("~{}", duration(cost.seconds)),
-            job.point.label()
+            run.point.label()
         );
     }
     let mut parts = Vec::new();
     if !costs.is_empty() {
         let total: f64 = costs.iter().map(|(_, c)| c.seconds).sum();
-        let stops = |job: &didact_experiment::plan::Job| job.plan.record.events.iter().any(|e| e.stops);
-        let sooner = if experiment.jobs.iter().any(stops) { ", less where an event ends a run" } else { "" };
+        let stops = |run: &Run| run.schedule.record.events.iter().any(|e| e.stops);
+        let sooner = if experiment.runs.iter().any(stops) { ", less where an event ends a run" } else { "" };
         parts.push(format!("{} runs, about {} of one core{sooner}", costs.len(), duration(total)));
     }
     if experiment.scan_points() > 0 {

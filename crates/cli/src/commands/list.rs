@@ -1,8 +1,9 @@
 //! `didact list`: what there is, one line each.
 
 use super::reproduce::PAPERS;
+use didact_experiment::Diagnostic;
+use didact_experiment::engines::EngineSpec;
 use didact_experiment::source::nearest;
-use didact_experiment::{Diagnostic, build};
 use didact_families::Model;
 use serde_json::json;
 use std::process::ExitCode;
@@ -28,10 +29,11 @@ pub(crate) fn list(what: Option<&str>, as_json: bool) -> Result<ExitCode, Diagno
         .into_iter()
         .map(|(path, q)| (path, q.summary.to_string()))
         .collect();
+    let engines = EngineSpec::catalogue().into_iter().map(|e| (e.name, e.about.to_string()));
     let papers = PAPERS.iter().map(|(family, figure, text)| (format!("{family}/{figure}"), title(text)));
     let groups: [(&str, Vec<(String, String)>); 6] = [
         ("families", owned(&Model::catalogue())),
-        ("engines", owned(&build::ENGINES)),
+        ("engines", engines.collect()),
         ("activations", owned(&didact_math::activation::catalogue())),
         ("observables", owned(&OBSERVABLES)),
         ("quantities", quantities),

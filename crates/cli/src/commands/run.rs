@@ -37,7 +37,11 @@ pub(crate) fn execute(experiment: &Experiment, options: &Options) -> Result<Fini
         complain!("warning: {remark}");
     }
     let progress = Progress::new(&experiment.resolved.title);
-    let result = experiment.execute(&options.out, &progress);
+    let result = if options.fresh {
+        experiment.execute_fresh(&options.out, &progress)
+    } else {
+        experiment.execute(&options.out, &progress)
+    };
     progress.finish();
     result.map_err(|failure| match failure {
         Failure::Error(diagnostic) => diagnostic,

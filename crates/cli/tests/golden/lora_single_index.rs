@@ -10,11 +10,11 @@ use didact_math::linalg::Mat;
 use didact_math::ode::{Options, Saving};
 use didact_math::random::statistics::Moments;
 use didact_model::constraint::{Constraint, Retraction};
-use didact_model::observable::{self, Loss};
+use didact_model::observable::{self, Risk};
 use didact_model::problem::StepScaling;
 use didact_model::quantity::Quantity;
 use didact_model::start::Given;
-use didact_model::{Clock, Engine, Needed, Overlaps, Problem, Record, Spectrum, Training, Unwatched};
+use didact_model::{Clock, Engine, Needed, NoMonitor, Overlaps, Problem, Record, Spectrum, Training};
 use didact_simulate::Reduced;
 use didact_theory::{Numerical, OrderParameterOde};
 use serde_json::{Map, Value, json};
@@ -215,6 +215,7 @@ fn sgd_moments(inputs: &Inputs) -> Answer {
     let start = Overlaps::spread(rule.shape(), &Spectrum::isotropic(), blocks, vec![inputs.number("u0")]);
     let problem = Problem {
         rule,
+        about: spec.about(),
         spectrum: Spectrum::isotropic(),
         dimension: Some(inputs.count("d") as u64),
         training: training(inputs, retraction),
@@ -225,10 +226,10 @@ fn sgd_moments(inputs: &Inputs) -> Answer {
         ["u", "m"].iter().flat_map(|n| observable::parse(n, &problem).expect("a name")).collect();
     let mut record = Record::new(vec![inputs.number("T")], observables);
     (record.replicas, record.seed) = ((inputs.count("reps") as u32).min(20_000), 7);
-    let run = Reduced.run(&problem, &record, &Unwatched).expect("a run");
+    let run = Reduced.run(&problem, &record, &NoMonitor).expect("a run");
     let (mut values, mut errors) = (Vec::new(), Vec::new());
     for column in ["u", "m"] {
-        let last: Vec<f64> = run.runs(column).expect("a column").iter().map(|r| r[0]).collect();
+        let last: Vec<f64> = run.curves(column).expect("a column").iter().map(|r| r[0]).collect();
         let moments: Moments = last.iter().copied().collect();
         let squares: Moments = last.iter().map(|v| (v - moments.mean()).powi(2)).collect();
         values.extend([moments.mean(), moments.variance()]);
@@ -250,6 +251,7 @@ fn two_layer_problem(inputs: &Inputs, [u, m, q]: [&str; 3]) -> Problem {
     let start = Overlaps::spread(rule.shape(), &Spectrum::isotropic(), blocks, u.as_slice().to_vec());
     Problem {
         rule,
+        about: spec.about(),
         spectrum: Spectrum::isotropic(),
         dimension: None,
         training: Training { constraint: Constraint::sphere(), ..Training::online(1.0) },
@@ -268,8 +270,8 @@ fn two_layer_derivative(inputs: &Inputs) -> Answer {
     let derivative = gradient_flow().initial_derivative(&problem).expect("a start");
     let (r, p) = (problem.rule.shape().trained, problem.rule.shape().rows());
     let block = &derivative.blocks[0];
-    let record = Record::new(vec![0.0], vec![Arc::new(Loss)]);
-    let loss = gradient_flow().run(&problem, &record, &Unwatched).expect("a run").replicas[0].rows[0][0];
+    let record = Record::new(vec![0.0], vec![Arc::new(Risk)]);
+    let loss = gradient_flow().run(&problem, &record, &NoMonitor).expect("a run").columns[0].curves[0][0];
     Answer::exact(json!({
         "loss": loss,
         "dU": derivative.scalars.chunks(r).collect::<Vec<_>>(),
@@ -288,7 +290,7 @@ fn two_layer_noise(inputs: &Inputs) -> Answer {
 
 fn two_layer_flow(inputs: &Inputs) -> Answer {
     let problem = two_layer_problem(inputs, ["U0", "M0", "Q0"]);
-    let record = Record::new(inputs.list("times"), vec![Arc::new(Loss)]);
-    let run = gradient_flow().run(&problem, &record, &Unwatched).expect("a solution");
-    Answer::exact(json!(run.replicas[0].rows.iter().map(|row| row[0]).collect::<Vec<f64>>()))
+    let record = Record::new(inputs.list("times"), vec![Arc::new(Risk)]);
+    let run = gradient_flow().run(&problem, &record, &NoMonitor).expect("a solution");
+    Answer::exact(json!(run.columns[0].curves[0]))
 }

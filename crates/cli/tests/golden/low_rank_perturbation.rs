@@ -18,7 +18,7 @@ use didact_model::constraint::{Constraint, Retraction};
 use didact_model::problem::StepScaling;
 use didact_model::record::Crossing;
 use didact_model::trajectory::Trajectory;
-use didact_model::{Clock, Engine, Event, Problem, Record, Spectrum, Training, Unwatched, observable};
+use didact_model::{Clock, Engine, Event, NoMonitor, Problem, Record, Spectrum, Training, observable};
 use didact_simulate::Reduced;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -259,6 +259,7 @@ fn problem(spec: &LowRank, dimension: u64, step: f64, off_own: bool, scalar_rati
         Training { scaling: StepScaling::Plain, scalar_ratio, constraint, ..Training::online(step) };
     Problem {
         rule: spec.rule().expect("a rule"),
+        about: spec.about(),
         spectrum: Spectrum::isotropic(),
         dimension: Some(dimension),
         training,
@@ -289,7 +290,7 @@ fn run(
         // Looks are placed linearly between: half a step of bias.
         record.watch_every = Some(2.0);
     }
-    Reduced.run(problem, &record, &Unwatched).expect("a run")
+    Reduced.run(problem, &record, &NoMonitor).expect("a run")
 }
 
 /// The description of an instance with given Gram and loadings.
@@ -373,8 +374,8 @@ fn first_passage(inputs: &Inputs) -> Answer {
         // Long enough for every run: passages that do not happen would be missing from the mean.
         let run = run(&problem, vec![1e9], &[], 400, Some(inputs.number("threshold")));
         let mut sample = didact_math::random::statistics::Moments::default();
-        for replica in &run.replicas {
-            let steps = replica.events[0].expect("every run passes");
+        for passage in &run.events[0].times {
+            let steps = passage.expect("every replica passes");
             sample.push(steps.ceil() / outside);
         }
         values.push(sample.mean());

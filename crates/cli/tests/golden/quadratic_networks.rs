@@ -6,15 +6,16 @@ use didact_families::quadratic::{QuadraticNetworks, State};
 use didact_families::{Family, Model};
 use didact_math::linalg::Mat;
 use didact_math::ode::{Options, Saving};
-use didact_model::observable::{self, Loss, Observable};
+use didact_model::observable::{self, Observable, Risk};
 use didact_model::start::Given;
+use didact_model::trajectory::Column;
 use didact_model::{
-    Clock, Constraint, Engine, LocalRule, Needed, Overlaps, Problem, Record, Spectrum, Training, Trajectory,
-    Unwatched,
+    Clock, Constraint, Engine, LocalRule, Needed, NoMonitor, Overlaps, Problem, Record, Spectrum, Training,
+    Trajectory,
 };
 use didact_simulate::Reduced;
-use didact_theory::{Numerical, OrderParameterOde};
 use didact_theory::landscape::population;
+use didact_theory::{Numerical, OrderParameterOde};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex};
 
@@ -81,15 +82,15 @@ pub fn answer(kind: &str, inputs: &Inputs) -> Option<Answer> {
         }
         "gradient-generic" => json!(population::gradient(&*rule(inputs), &rows(inputs), &[]).to_rows()),
         "trajectory-risk" | "spherical-trajectory-risk" => {
-            let run = ode(inputs, vec![Arc::new(Loss)], kind.starts_with("spherical"));
-            json!(run.replicas[0].rows.iter().map(|row| row[0]).collect::<Vec<_>>())
+            let run = ode(inputs, vec![Arc::new(Risk)], kind.starts_with("spherical"));
+            json!(run.columns[0].curves[0])
         }
         "trajectory-rho" => json!(matrix_at_end(inputs, "R")),
         "polar-factor" => json!(matrix_at_end(inputs, "S")),
         "polar-factor-drift" => {
             let run = ode(inputs, columns(inputs, "S"), false);
-            let (first, last) = (start_polar(inputs), run.replicas[0].rows.last().expect("times"));
-            let moved = first.as_slice().iter().zip(last).map(|(a, b)| (a - b).abs());
+            let (first, last) = (start_polar(inputs), run.rows(0).pop().expect("times"));
+            let moved = first.as_slice().iter().zip(&last).map(|(a, b)| (a - b).abs());
             json!(moved.fold(0.0, f64::max))
         }
         "sgd-risk" => return Some(sgd(inputs, Statistic::Risk)),
@@ -139,8 +140,12 @@ fn per_number(inputs: &Inputs, key: &str, values: Vec<Value>) -> Value {
     if inputs.0[key].is_array() { Value::Array(values) } else { values[0].clone() }
 }
 
+fn spec(inputs: &Inputs) -> QuadraticNetworks {
+    QuadraticNetworks::new(inputs.count("p"), inputs.count("p_star"))
+}
+
 fn rule(inputs: &Inputs) -> Arc<dyn LocalRule> {
-    QuadraticNetworks::new(inputs.count("p"), inputs.count("p_star")).rule().expect("widths")
+    spec(inputs).rule().expect("widths")
 }
 
 /// Student rows, then the teacher on the first axes.
@@ -169,6 +174,7 @@ fn problem(inputs: &Inputs, sphere: bool) -> Problem {
     let learning_rate = if is_flow(inputs) { 1.0 } else { inputs.number("eta") };
     Problem {
         rule,
+        about: spec(inputs).about(),
         spectrum,
         dimension: inputs.has("N").then(|| inputs.count("N") as u64),
         training: Training { constraint, ..Training::online(learning_rate) },
@@ -183,7 +189,7 @@ fn ode(inputs: &Inputs, observables: Vec<Arc<dyn Observable>>, sphere: bool) -> 
     let times = inputs.list(if is_flow(inputs) { "t" } else { "alpha" });
     let record = Record::new(times, observables);
     let engine = OrderParameterOde { options, needed, numerical: Numerical::Precise };
-    engine.run(&problem(inputs, sphere), &record, &Unwatched).expect("a solution")
+    engine.run(&problem(inputs, sphere), &record, &NoMonitor).expect("a solution")
 }
 
 fn parse(name: &str, problem: &Problem) -> Vec<Arc<dyn Observable>> {
@@ -197,7 +203,7 @@ fn columns(inputs: &Inputs, letter: &str) -> Vec<Arc<dyn Observable>> {
 
 fn matrix_at_end(inputs: &Inputs, letter: &str) -> Vec<Vec<f64>> {
     let run = ode(inputs, columns(inputs, letter), false);
-    let last = run.replicas[0].rows.last().expect("times");
+    let last = run.rows(0).pop().expect("times");
     last.chunks(inputs.count("p_star")).map(<[f64]>::to_vec).collect()
 }
 
@@ -222,7 +228,7 @@ enum Statistic {
 /// Three times as many runs as the reference, so that its tolerance (5 of its own errors) is 4.3 errors of the difference.
 fn sgd(inputs: &Inputs, statistic: Statistic) -> Answer {
     let run = ensemble(inputs);
-    let column = |name: &String| run.mean(name).expect("a column")[0];
+    let column = |column: &Column| run.mean(&column.name).expect("a column")[0];
     let (loss, order) = run.columns.split_first().expect("columns");
     let (values, errors): (Vec<f64>, Vec<f64>) = match statistic {
         Statistic::Risk => {
@@ -248,7 +254,7 @@ fn ensemble(inputs: &Inputs) -> Arc<Trajectory> {
     let observables = parse("loss", &problem).into_iter().chain(order(&problem)).collect();
     let mut record = Record::new(inputs.list("alpha"), observables);
     (record.replicas, record.seed) = (3 * inputs.count("runs") as u32, 17);
-    let run = Arc::new(Reduced.run(&problem, &record, &Unwatched).expect("a run"));
+    let run = Arc::new(Reduced.run(&problem, &record, &NoMonitor).expect("a run"));
     known.push((key, run.clone()));
     run
 }

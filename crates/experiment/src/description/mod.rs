@@ -4,10 +4,12 @@
 
 mod figures;
 mod measures;
+mod run;
 mod training;
 
 pub use figures::{FigureSpec, InsetSpec, PanelSpec, Series, SeriesStyle};
 pub use measures::{Check, Claim, Erratum, Extremum, FitErrors, Measure, MeasureKind};
+pub use run::RunSpec;
 pub use training::{
     NamedTeachers, RestartSpec, RowsSpec, ScalarsLaw, ScalarsSpec, SpectrumSpec, Stage, StartSpec,
     TeachersSpec, TrainingSpec, Until,
@@ -17,7 +19,6 @@ use didact_families::Model;
 use didact_model::Clock;
 use didact_model::Reference;
 use didact_model::record::Crossing;
-use didact_simulate::full_batch::{InputStorage, Precision};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -80,7 +81,7 @@ impl Description {
     /// Writes out what is left to be understood: a model that names no run is run as `ode`.
     pub fn complete(mut self) -> Self {
         if self.run.is_empty() && self.model.is_some() {
-            self.run.push(RunSpec { name: "ode".into(), engine: "ode".into(), ..RunSpec::default() });
+            self.run.push(RunSpec { name: "ode".into(), ..RunSpec::default() });
         }
         self
     }
@@ -143,7 +144,7 @@ pub struct DataSpec {
     pub spectrum: SpectrumSpec,
 }
 
-/// What is written down, and for how many runs.
+/// What is written down, and for how many replicas.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RecordSpec {
@@ -155,7 +156,7 @@ pub struct RecordSpec {
     /// Unit of time.
     #[serde(default)]
     pub clock: Clock,
-    /// Independent runs.
+    /// Independent repetitions of every run.
     #[serde(default = "one")]
     pub replicas: u32,
     /// Seed of all random numbers.
@@ -189,66 +190,9 @@ pub struct EventSpec {
     pub level: f64,
     /// `rises` above it or `falls` below it.
     pub crossing: Crossing,
-    /// Whether the run ends there.
+    /// Whether the replica ends there.
     #[serde(default)]
     pub stops: bool,
-}
-
-/// One engine on the problem.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct RunSpec {
-    /// Name in figures, measures and files.
-    pub name: String,
-    /// `ode`, `reduced`, `direct`, `full-batch` or `dmft`.
-    pub engine: String,
-    /// Changes to the description for this run alone.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub set: Overrides,
-    /// ode: keep the term of second order in the learning rate (true unless given).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quadratic_term: Option<bool>,
-    /// ode: relative tolerance, 1e-9 unless given; the absolute one is a thousandth of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tolerance: Option<f64>,
-    /// ode: `explicit` (order 8), `multistep`, `stiff` or `stabilised`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub method: Option<MethodSpec>,
-    /// full-batch: inputs as `double` (unless given) or `single` precision numbers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub precision: Option<Precision>,
-    /// full-batch: `keep` the inputs, `draw` them anew at every step, or `auto` (unless given) by the memory there is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inputs: Option<InputStorage>,
-    /// dmft: samples per scramble, a power of two; 16384 unless given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub samples: Option<usize>,
-    /// dmft: independent scrambles, whose standard error is that of the sampling; 4 unless given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scrambles: Option<u32>,
-    /// dmft: deviation with which latent fields are drawn (importance sampling of their tails); 1 unless given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spread: Option<f64>,
-    /// Run only under `--full`.
-    #[serde(default)]
-    pub only_full: bool,
-    /// Run only at the points of the sweep where these keys lie between two numbers: `{ "data.dimension" = [0, 4096] }`.
-    #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
-    pub within: BTreeMap<String, [f64; 2]>,
-}
-
-/// Integrators by their use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum MethodSpec {
-    /// Dormand-Prince 8(5,3).
-    Explicit,
-    /// Adams of variable order: the fewest evaluations of a smooth flow over a long time.
-    Multistep,
-    /// Rosenbrock, with a dense Jacobian.
-    Stiff,
-    /// Runge-Kutta-Chebyshev, for many mildly stiff equations.
-    Stabilised,
 }
 
 /// A list, or evenly spaced values.

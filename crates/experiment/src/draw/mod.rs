@@ -93,13 +93,13 @@ impl Drawable<'_> {
                 vec![look.band(xs, edge(-1.0), edge(1.0)), line]
             }
             SeriesStyle::Runs => {
-                let runs = table.runs(column).ok_or_else(|| missing(column))?;
+                let runs = table.curves(column).ok_or_else(|| missing(column))?;
                 let curve =
                     |r: &Vec<f64>| look.line(xs.clone(), take(&|i| r.get(i).copied().unwrap_or(f64::NAN)));
                 runs.iter().map(curve).collect()
             }
             SeriesStyle::Histogram => {
-                let last = table.runs(column).ok_or_else(|| missing(column))?;
+                let last = table.curves(column).ok_or_else(|| missing(column))?;
                 let values: Vec<f64> = last.iter().filter_map(|r| r.last().copied()).collect();
                 vec![look.histogram(&values)?]
             }

@@ -6,13 +6,14 @@
 //!   N_ij = c_i c_j ( Σ_kl v_k v_l E[g'_i g'_j g_k g_l] + s² E[g'_i g'_j] ),
 //!   E[∂loss/∂a_j] = −w Σ_k v_k E[g_k g_j],      E[loss] = (w/2) Σ_kl v_k v_l E[g_k g_l],
 //!
-//! w being 1 or 2 by the prefactor of the loss and c_i = w a_i (spec power-law-spectra, section 3). Pairs are closed
-//! forms, Hermite series or two-dimensional quadrature; only the four-field integral tells the routes apart.
+//! w being 1 or 2 by the prefactor of the loss and c_i = w a_i (docs/derivations/power-law-spectra.md#eq-5,
+//! docs/derivations/power-law-spectra.md#s3-3). Pairs are closed forms, Hermite series or two-dimensional quadrature;
+//! only the four-field integral tells the routes apart.
 
-use super::CommitteeRule;
 use super::conditional::{self, SquaredErrors};
 use super::erf::ErfCommittee;
 use super::planes::{self, Fineness};
+use super::rule::{CommitteeRule, activation_of, output_factors};
 use didact_math::activation::{Activation, Form};
 use didact_math::gauss::pairs::{PairAverages, pair_averages};
 use didact_math::gauss::smoothed::Smoothed;
@@ -56,13 +57,11 @@ impl Tables {
     }
 }
 
-impl CommitteeRule {
-    /// The tables of the two activations, where there are any.
-    fn tables(&self) -> Option<&Tables> {
-        let Route::Smooth(tables) = &self.route else { return None };
-        let make = || Tables::new(&self.loss.student.activation, &self.loss.teacher.activation);
-        tables.get_or_init(make).as_ref()
-    }
+/// The tables of the two activations, where there are any.
+fn tables(rule: &CommitteeRule) -> Option<&Tables> {
+    let Route::Smooth(tables) = &rule.forms.route else { return None };
+    let make = || Tables::new(&rule.student.activation, &rule.teacher.activation);
+    tables.get_or_init(make).as_ref()
 }
 
 /// Monomial coefficients of a polynomial unit and of its derivative.
@@ -111,19 +110,19 @@ impl Route {
 }
 
 pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Averages) {
-    let factors = rule.output_factors(law.scalars);
+    let factors = output_factors(rule, law.scalars);
     let (residual, gain) = (&factors.residual, &factors.gain);
     let variance = law.label_noise * law.label_noise;
-    if let Route::Erf(scales) = &rule.route {
+    if let Route::Erf(scales) = &rule.forms.route {
         let erf = ErfCommittee { scales, residual, gain, noise: variance };
         erf.fill(law.covariance, needed, out);
         for (j, slope) in out.scalars.iter_mut().enumerate() {
-            *slope = -rule.loss.prefactor.weight() * erf.error_times_unit(law.covariance, j);
+            *slope = -rule.forms.weight * erf.error_times_unit(law.covariance, j);
         }
         return;
     }
     out.error = 0.0;
-    if needed == Needed::DriftAndNoise && matches!(rule.route, Route::Quadrature) {
+    if needed == Needed::DriftAndNoise && matches!(rule.forms.route, Route::Quadrature) {
         by_quadrature(rule, law, needed, out);
     }
     let shape = rule.shape();
@@ -139,12 +138,12 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
     }
     for (j, slope) in out.scalars.iter_mut().enumerate() {
         let product: f64 = (0..shape.rows()).map(|k| residual[k] * pairs[j][k].value_value).sum();
-        *slope = -rule.loss.prefactor.weight() * product;
+        *slope = -rule.forms.weight * product;
     }
-    if let (Needed::DriftAndNoise, Route::Smooth(_)) = (needed, &rule.route) {
+    if let (Needed::DriftAndNoise, Route::Smooth(_)) = (needed, &rule.forms.route) {
         let moments = by_tables(rule, residual, law, out).unwrap_or_else(|| {
             let units: Vec<&dyn Activation> =
-                (0..shape.rows()).map(|row| rule.activation(row).as_ref()).collect();
+                (0..shape.rows()).map(|row| activation_of(rule, row).as_ref()).collect();
             conditional::squared_errors(&units, residual, shape.trained, law.covariance)
         });
         for i in 0..shape.trained {
@@ -156,7 +155,7 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
         }
         return;
     }
-    let four: &dyn Fn([usize; 4]) -> f64 = match &rule.route {
+    let four: &dyn Fn([usize; 4]) -> f64 = match &rule.forms.route {
         Route::Relu => &|fields| relu::i4(&minor(law.covariance, fields)),
         Route::PiecewiseLinear(sides) => &|fields| piecewise(sides, law.covariance, fields),
         Route::Polynomial(units) => &|fields| {
@@ -195,14 +194,21 @@ fn piecewise(sides: &[[f64; 2]], covariance: &Mat, fields: [usize; 4]) -> f64 {
         let product = |up: [bool; 4]| -> f64 {
             let factor = |n: usize| {
                 let [below, above] = sides[fields[n]];
-                if up[n] { above } else if n < 2 { below } else { -below }
+                if up[n] {
+                    above
+                } else if n < 2 {
+                    below
+                } else {
+                    -below
+                }
             };
             (0..4).map(factor).product()
         };
         let weight = product(up) + product(up.map(|up| !up));
         if weight != 0.0 {
             let sign = up.map(|up| if up { 1.0 } else { -1.0 });
-            sum += weight * relu::i4(&std::array::from_fn(|a| std::array::from_fn(|b| sign[a] * sign[b] * c[a][b])));
+            sum += weight
+                * relu::i4(&std::array::from_fn(|a| std::array::from_fn(|b| sign[a] * sign[b] * c[a][b])));
         }
     }
     sum
@@ -222,7 +228,13 @@ struct Kept {
 
 impl Default for Kept {
     fn default() -> Self {
-        Self { fineness: Fineness::FIRST, calls: 0, difference: 0.0, last: None, work: planes::Work::default() }
+        Self {
+            fineness: Fineness::FIRST,
+            calls: 0,
+            difference: 0.0,
+            last: None,
+            work: planes::Work::default(),
+        }
     }
 }
 
@@ -240,8 +252,8 @@ const COARSEN: f64 = 0.05;
 /// where a field is too wide for them.
 fn by_tables(rule: &CommitteeRule, residual: &[f64], law: &Law, out: &mut Averages) -> Option<SquaredErrors> {
     let accuracy = out.accuracy.filter(|a| *a >= TABLE_ACCURACY)?;
-    let tables = rule.tables()?;
-    let (student, teacher) = (&rule.loss.student, &rule.loss.teacher);
+    let tables = tables(rule)?;
+    let (student, teacher) = (&rule.student, &rule.teacher);
     let (k, m) = (student.weights.len(), teacher.weights.len());
     let all = [vec![&*tables.student; k], vec![&*tables.teacher; m]].concat();
     let resolutions =
@@ -250,9 +262,12 @@ fn by_tables(rule: &CommitteeRule, residual: &[f64], law: &Law, out: &mut Averag
         planes::Committee { tables: &all, resolutions: &resolutions, residual, covariance: law.covariance };
     let kept: &mut Kept = out.memory.of();
     if let Some((covariance, weights, value)) = &kept.last {
-        let apart = |a: &[f64], b: &[f64]| a.iter().zip(b).fold(0.0, |most: f64, (a, b)| most.max((a - b).abs()));
+        let apart =
+            |a: &[f64], b: &[f64]| a.iter().zip(b).fold(0.0, |most: f64, (a, b)| most.max((a - b).abs()));
         let small = UNCHANGED * accuracy * law.covariance.max_abs();
-        if apart(covariance.as_slice(), law.covariance.as_slice()) <= small && apart(weights, residual) <= small {
+        if apart(covariance.as_slice(), law.covariance.as_slice()) <= small
+            && apart(weights, residual) <= small
+        {
             let error = (kept.difference + UNCHANGED * accuracy + TABLE_ACCURACY) * value.max_abs();
             return Some(SquaredErrors { value: value.clone(), error });
         }
@@ -272,7 +287,8 @@ fn by_tables(rule: &CommitteeRule, residual: &[f64], law: &Law, out: &mut Averag
 /// Each of the three errors may be a third of what is asked for. Sums that are finer in one respect by two steps show an error
 /// that is a few per cent of their own.
 fn choose_fineness(committee: &planes::Committee, k: usize, accuracy: f64, kept: &mut Kept) -> Option<f64> {
-    let respects: [fn(&mut Fineness) -> &mut u32; 3] = [|f| &mut f.nodes, |f| &mut f.reach, |f| &mut f.series];
+    let respects: [fn(&mut Fineness) -> &mut u32; 3] =
+        [|f| &mut f.nodes, |f| &mut f.reach, |f| &mut f.series];
     let mut total = 0.0;
     for respect in respects {
         let finest = *respect(&mut Fineness::FINEST.clone());
@@ -300,9 +316,9 @@ fn choose_fineness(committee: &planes::Committee, k: usize, accuracy: f64, kept:
 }
 
 pub(super) fn risk(rule: &CommitteeRule, law: &Law) -> f64 {
-    let factors = rule.output_factors(law.scalars);
+    let factors = output_factors(rule, law.scalars);
     let residual = &factors.residual;
-    let squared = if let Route::Erf(scales) = &rule.route {
+    let squared = if let Route::Erf(scales) = &rule.forms.route {
         ErfCommittee { scales, residual, gain: &[], noise: 0.0 }.squared_error(law.covariance)
     } else {
         let known = Pairs::new(rule, law.covariance, None);
@@ -313,7 +329,7 @@ pub(super) fn risk(rule: &CommitteeRule, law: &Law) -> f64 {
         };
         entries.map(term).sum()
     };
-    0.5 * rule.loss.prefactor.weight() * squared
+    0.5 * rule.forms.weight * squared
 }
 
 /// Averages of pairs of units at one covariance: one Hermite series per field where there are any.
@@ -326,9 +342,9 @@ struct Pairs<'a> {
 impl<'a> Pairs<'a> {
     /// Series are interpolated from tables where this relative accuracy allows it.
     fn new(rule: &'a CommitteeRule, covariance: &'a Mat, accuracy: Option<f64>) -> Self {
-        let tables = accuracy.filter(|a| *a >= TABLE_ACCURACY).and_then(|_| rule.tables());
-        let students = rule.loss.student.weights.len();
-        let rows = match rule.route {
+        let tables = accuracy.filter(|a| *a >= TABLE_ACCURACY).and_then(|_| tables(rule));
+        let students = rule.student.weights.len();
+        let rows = match rule.forms.route {
             Route::Smooth(_) | Route::Quadrature => covariance.rows(),
             Route::Erf(_) | Route::Relu | Route::PiecewiseLinear(_) | Route::Polynomial(_) => 0,
         };
@@ -337,14 +353,14 @@ impl<'a> Pairs<'a> {
         for row in 0..rows {
             // Teachers of equal length, and symmetric students, share one series.
             let same = |&k: &usize| {
-                Arc::ptr_eq(rule.activation(k), rule.activation(row)) && variance(k) == variance(row)
+                Arc::ptr_eq(activation_of(rule, k), activation_of(rule, row)) && variance(k) == variance(row)
             };
             let known = (0..row).find(same).map(|k| series[k].clone());
             let tabulated = |tables: &Tables| {
                 let table = if row < students { &tables.student } else { &tables.teacher };
                 table.hermite_series(variance(row))
             };
-            let exact = || HermiteSeries::of(rule.activation(row).as_ref(), variance(row));
+            let exact = || HermiteSeries::of(activation_of(rule, row).as_ref(), variance(row));
             series.push(known.unwrap_or_else(|| tables.and_then(tabulated).or_else(exact)));
         }
         Self { rule, covariance, series }
@@ -366,7 +382,7 @@ impl<'a> Pairs<'a> {
         if let Some((a, b)) = self.series(i, k) {
             return a.with(b, self.covariance[(i, k)]);
         }
-        let (a, b) = (self.rule.activation(i), self.rule.activation(k));
+        let (a, b) = (activation_of(self.rule, i), activation_of(self.rule, k));
         pair_averages(a.as_ref(), b.as_ref(), &minor(self.covariance, [i, k]))
     }
 }

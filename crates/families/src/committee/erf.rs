@@ -1,4 +1,5 @@
-//! erf units: every average in closed form (Saad & Solla 1995), arranged for speed.
+//! erf units: every average in closed form (Saad & Solla 1995; docs/derivations/power-law-spectra.md#s3-1), arranged
+//! for speed.
 //!
 //! With g(u) = erf(u/√2) and C the covariance of the fields,
 //!

@@ -1,8 +1,7 @@
 //! The kicks of many samples at once: activations over lists, sums over units.
 
-use super::{Hidden, Labels};
+use super::rule::CommitteeRule;
 use didact_model::rule::Batch;
-use didact_model::square_loss::SquareLoss;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,27 +17,27 @@ const MANY: usize = 128;
 
 /// kick_i = −w (y − f) a_i σ′(h_i) per sample; for trained output weights Σ_samples −w (y − f) σ(h_i).
 ///
-/// Sums over units are taken in their order, whatever the size of the batch: a sample has the same kick, to the last
-/// bit, alone and in company.
-pub(super) fn fill(loss: &SquareLoss<Hidden, Labels>, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
+/// Sums over units are taken in their order, whatever the size of the batch: a sample has bitwise the same kick alone and in a
+/// batch.
+pub(super) fn fill(rule: &CommitteeRule, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
     scalars.fill(0.0);
-    let units = loss.student.weights.len() + loss.teacher.weights.len();
+    let units = rule.student.weights.len() + rule.teacher.weights.len();
     if batch.size == 1 && units <= CHUNK {
         // A size that the compiler knows leaves no loops over samples.
         let one = Batch { size: 1, ..*batch };
-        return block(loss, &one, 0..1, &mut [0.0; 4 * CHUNK], rows, scalars);
+        return block(rule, &one, 0..1, &mut [0.0; 4 * CHUNK], rows, scalars);
     }
     // What is not used of a buffer must be zeroed all the same, which a few samples would feel.
     let activations = units * batch.size;
     if activations <= FEW {
-        block(loss, batch, 0..batch.size, &mut [0.0; 4 * FEW], rows, scalars);
+        block(rule, batch, 0..batch.size, &mut [0.0; 4 * FEW], rows, scalars);
     } else if activations <= SOME {
-        block(loss, batch, 0..batch.size, &mut [0.0; 4 * SOME], rows, scalars);
+        block(rule, batch, 0..batch.size, &mut [0.0; 4 * SOME], rows, scalars);
     } else {
         let mut room = vec![0.0; (2 * units + 2) * MANY.min(batch.size)];
         for first in (0..batch.size).step_by(MANY) {
             let samples = first..(first + MANY).min(batch.size);
-            block(loss, batch, samples, &mut room, rows, scalars);
+            block(rule, batch, samples, &mut room, rows, scalars);
         }
     }
 }
@@ -46,14 +45,14 @@ pub(super) fn fill(loss: &SquareLoss<Hidden, Labels>, batch: &Batch, rows: &mut 
 /// The same for some of the samples, inlined for those sizes. `room` holds two numbers per unit and sample, and two per sample.
 #[inline(always)]
 fn block(
-    loss: &SquareLoss<Hidden, Labels>,
+    rule: &CommitteeRule,
     batch: &Batch,
     samples: Range<usize>,
     room: &mut [f64],
     rows: &mut [f64],
     scalars: &mut [f64],
 ) {
-    let (student, teacher) = (&loss.student, &loss.teacher);
+    let (student, teacher) = (&rule.student, &rule.teacher);
     let (k, m) = (student.weights.len(), teacher.weights.len());
     let (size, width) = (batch.size, samples.len());
     let of = |unit: usize| unit * size + samples.start..unit * size + samples.end;
@@ -81,7 +80,7 @@ fn block(
         teacher.activation.values(others);
     }
     let weights = student.output_weights(batch.scalars);
-    let weight = loss.prefactor.weight();
+    let weight = rule.forms.weight;
     let (own, others) = values.split_at(k * width);
     weighted_sums(outputs, weights, own);
     if !known {

@@ -3,7 +3,8 @@
 //!   student f = Σ_i a_i g(w_i·x),   teacher y = Σ_n v_n g_t(b_n·x),   loss = (y − f)²/2 or (y − f)².
 //!
 //! Saad & Solla, Phys. Rev. E 52, 4225 (1995); with correlated inputs Yoshida & Okada (2019) and
-//! Worschech & Rosenow (2024). Learning-rate and time conventions: `docs/conventions.md`.
+//! Worschech & Rosenow (2024). Order-parameter equations: docs/derivations/power-law-spectra.md#s3. Learning-rate and
+//! time conventions: `docs/conventions.md`.
 
 mod angles;
 mod averages;
@@ -12,17 +13,17 @@ mod erf;
 mod kicks;
 mod planes;
 mod plateau;
+mod rule;
 pub mod spectra;
 
 use super::{Family, ModelError, Reference};
-use averages::Route;
-use didact_math::activation::{self, Activation};
+use didact_math::activation;
+use didact_model::loss::Prefactor;
 use didact_model::quantity::Quantity;
-use didact_model::rule::{Averages, Batch, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape};
-use didact_model::square_loss::{Prefactor, SquareLoss, Student, Teacher};
+use didact_model::rule::LocalRule;
+use rule::{Hidden, Labels};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 /// Output weights of student and teacher.
@@ -149,7 +150,7 @@ impl Family for Committee {
         };
         let student = Hidden { activation: own, weights: a, trained: self.train_output };
         let teacher = Labels { activation: teacher, weights: v };
-        Ok(Arc::new(CommitteeRule::new(student, teacher, self.loss)))
+        Ok(Arc::new(rule::rule(student, teacher, self.loss)))
     }
 
     fn starting_scalars(&self) -> Vec<f64> {
@@ -173,164 +174,5 @@ impl Family for Committee {
         all.push(Self { teacher_activation: Some("erf(z)".into()), ..Self::soft(1, 1, "erf(z/sqrt2)") });
         all.push(Self { teacher_activation: Some("relu".into()), ..Self::soft(1, 1, "gelu") });
         all
-    }
-}
-
-/// Units whose activations are computed together.
-const UNITS: usize = 8;
-
-/// Σ_i a_i σ(h_i).
-fn weighted_sum(activation: &dyn Activation, weights: &[f64], fields: &[f64]) -> f64 {
-    let mut values = [0.0; UNITS];
-    let mut sum = 0.0;
-    for (weights, fields) in weights.chunks(UNITS).zip(fields.chunks(UNITS)) {
-        let values = &mut values[..weights.len()];
-        values.copy_from_slice(&fields[..weights.len()]);
-        activation.values(values);
-        sum += weights.iter().zip(&*values).map(|(a, value)| a * value).sum::<f64>();
-    }
-    sum
-}
-
-/// The student's hidden layer; output weights are fixed, or trained as scalars that start there.
-#[derive(Debug, Clone)]
-struct Hidden {
-    activation: Arc<dyn Activation>,
-    weights: Vec<f64>,
-    trained: bool,
-}
-
-impl Hidden {
-    fn output_weights<'a>(&'a self, scalars: &'a [f64]) -> &'a [f64] {
-        if self.trained { scalars } else { &self.weights }
-    }
-}
-
-impl Student for Hidden {
-    fn shape(&self) -> Shape {
-        let k = self.weights.len();
-        Shape { trained: k, frozen: 0, scalars: if self.trained { k } else { 0 } }
-    }
-
-    fn output(&self, fields: &[f64], scalars: &[f64]) -> f64 {
-        weighted_sum(self.activation.as_ref(), self.output_weights(scalars), fields)
-    }
-
-    fn gradient(&self, fields: &[f64], scalars: &[f64], out: &mut Kick) -> f64 {
-        let mut output = 0.0;
-        for (i, a) in self.output_weights(scalars).iter().enumerate() {
-            let (value, slope) = self.activation.value_and_slope(fields[i]);
-            output += a * value;
-            out.rows[i] = a * slope;
-            if self.trained {
-                out.scalars[i] = value;
-            }
-        }
-        output
-    }
-}
-
-/// The teacher.
-#[derive(Debug, Clone)]
-struct Labels {
-    activation: Arc<dyn Activation>,
-    weights: Vec<f64>,
-}
-
-impl Teacher for Labels {
-    fn directions(&self) -> usize {
-        self.weights.len()
-    }
-    fn label(&self, fields: &[f64]) -> f64 {
-        weighted_sum(self.activation.as_ref(), &self.weights, fields)
-    }
-}
-
-/// The square loss of the two, with the averages that are known in closed form.
-#[derive(Debug, Clone)]
-struct CommitteeRule {
-    loss: SquareLoss<Hidden, Labels>,
-    route: Route,
-    /// At the starting output weights: computed once, since they are asked for at every right-hand side of an ODE.
-    fixed: OutputFactors,
-}
-
-/// How the output weights enter the averages.
-#[derive(Debug, Clone)]
-struct OutputFactors {
-    /// v_k, coefficient of unit k in y − f.
-    residual: Vec<f64>,
-    /// c_i = w a_i.
-    gain: Vec<f64>,
-}
-
-impl OutputFactors {
-    fn new(loss: &SquareLoss<Hidden, Labels>, scalars: &[f64]) -> Self {
-        let (own, weight) = (loss.student.output_weights(scalars), loss.prefactor.weight());
-        Self {
-            residual: own.iter().map(|a| -a).chain(loss.teacher.weights.iter().copied()).collect(),
-            gain: own.iter().map(|a| weight * a).collect(),
-        }
-    }
-}
-
-impl CommitteeRule {
-    fn new(student: Hidden, teacher: Labels, prefactor: Prefactor) -> Self {
-        let route =
-            Route::of(&student.activation, &teacher.activation, student.weights.len(), teacher.weights.len());
-        let start = student.weights.clone();
-        let loss = SquareLoss { student, teacher, prefactor };
-        let fixed = OutputFactors::new(&loss, &start);
-        Self { loss, route, fixed }
-    }
-
-    /// v_k, the coefficient of unit k in y − f: −a_i for the student, v_n for the teacher; and c_i = w a_i.
-    fn output_factors(&self, scalars: &[f64]) -> Cow<'_, OutputFactors> {
-        if self.loss.student.trained {
-            Cow::Owned(OutputFactors::new(&self.loss, scalars))
-        } else {
-            Cow::Borrowed(&self.fixed)
-        }
-    }
-
-    fn activation(&self, row: usize) -> &Arc<dyn Activation> {
-        if row < self.loss.student.weights.len() {
-            &self.loss.student.activation
-        } else {
-            &self.loss.teacher.activation
-        }
-    }
-}
-
-impl LocalRule for CommitteeRule {
-    fn shape(&self) -> Shape {
-        self.loss.shape()
-    }
-    fn loss(&self, sample: &Sample) -> f64 {
-        self.loss.loss(sample)
-    }
-    fn kick(&self, sample: &Sample, out: &mut Kick) {
-        let &Sample { fields, scalars, noise } = sample;
-        let noise = [noise];
-        let one = Batch::new(fields, 1, scalars, &noise);
-        kicks::fill(&self.loss, &one, &mut out.rows, &mut out.scalars);
-    }
-    fn kick_batch(&self, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
-        kicks::fill(&self.loss, batch, rows, scalars);
-    }
-    fn steps_abreast(&self) -> bool {
-        true
-    }
-    fn jumps(&self) -> Jumps {
-        Jumps { trained: !self.loss.student.activation.kinks().is_empty(), frozen: false }
-    }
-    fn label(&self, frozen: &[f64], noise: f64) -> Option<f64> {
-        self.loss.label(frozen, noise)
-    }
-    fn averages(&self, law: &Law, needed: Needed, out: &mut Averages) {
-        averages::fill(self, law, needed, out);
-    }
-    fn risk(&self, law: &Law) -> f64 {
-        averages::risk(self, law)
     }
 }

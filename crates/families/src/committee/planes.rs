@@ -400,9 +400,11 @@ mod tests {
                     residual: &residual,
                     covariance: c,
                 };
-                for (fineness, tolerance) in
-                    [(Fineness::FIRST, 2e-3), (Fineness { nodes: 5, reach: 4, series: 3 }, 1e-5), (Fineness::FINEST, 4e-7)]
-                {
+                for (fineness, tolerance) in [
+                    (Fineness::FIRST, 2e-3),
+                    (Fineness { nodes: 5, reach: 4, series: 3 }, 1e-5),
+                    (Fineness::FINEST, 4e-7),
+                ] {
                     let mut got = fast.squared_errors(2, fineness, &mut work).unwrap();
                     got.add_scaled(-1.0, &slow.value);
                     let allowed = tolerance * slow.value.max_abs() + slow.error;

@@ -1,7 +1,8 @@
 //! Closed forms for K = M erf committees: the symmetric plateau, the way out of it, and the specialised phase.
 //!
-//! Spec power-law-spectra, sections 6 and 7, for output weights 1/√M on both sides (`scaled`). All-ones weights
-//! (`soft`) multiply the loss and every kick by M: heights are M times larger, and rates as if η were M η.
+//! docs/derivations/power-law-spectra.md#s6 and docs/derivations/power-law-spectra.md#s7, for output weights
+//! 1/√M on both sides (`scaled`). All-ones weights (`soft`) multiply the loss and every kick by M: heights are M times
+//! larger, and rates as if η were M η.
 
 use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
 use didact_model::rule::Law;
@@ -91,7 +92,8 @@ fn gain(arguments: &Arguments) -> Result<f64, QuantityError> {
     }
 }
 
-/// Q* = S/(A − S), R* = S/√(M(A − S)), with S = T + D and A = M(1 + T).
+/// Q* = S/(A − S), R* = S/√(M(A − S)), with S = T + D and A = M(1 + T)
+/// (docs/derivations/power-law-spectra.md#eq-42, docs/derivations/power-law-spectra.md#eq-43).
 fn plateau(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let (m, t, d) = (arguments.number("M"), arguments.number("T"), arguments.number("D"));
     let (s, a) = (t + d, m * (1.0 + t));
@@ -132,7 +134,7 @@ fn escape(arguments: &Arguments) -> Result<Answer, QuantityError> {
     ])
 }
 
-/// η_c of the specialised phase, section 7.3.
+/// η_c of the specialised phase (docs/derivations/power-law-spectra.md#eq-54).
 fn critical_rate(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let rate = specialised::critical_rate(arguments.number("M"));
     Ok(vec![("eta", json!(rate / gain(arguments)?))])
@@ -169,7 +171,7 @@ mod tests {
 
     #[test]
     fn plateau_heights_are_those_of_the_spec() {
-        // 1/6 − (M/π) asin(1/2M): section 6.1.
+        // 1/6 − (M/π) asin(1/2M): docs/derivations/power-law-spectra.md#eq-43.
         for (m, height) in [(2, 0.0058054), (3, 0.0067655), (4, 0.0070943), (6, 0.0073269), (8, 0.0074079)] {
             let got = compute("plateau", json!({"M": m, "output": "scaled"}))[2];
             assert!((got - height).abs() < 5e-8, "{m}: {got}");
@@ -190,7 +192,7 @@ mod tests {
 
     #[test]
     fn escape_time_is_that_of_the_figure() {
-        // tau_esc = 304 for K = M = 2, eta = 0.1, one eigenvalue (experiments table, F1).
+        // tau_esc = 304 for K = M = 2, eta = 0.1, one eigenvalue (docs/derivations/power-law-spectra.md#f1).
         let tau = compute("escape", json!({"M": 2, "eta": 0.1, "output": "scaled"}))[1];
         assert!((tau - 304.0).abs() < 0.5, "{tau}");
     }

@@ -188,7 +188,7 @@ fn state(y: &[f64]) -> State {
 #[cfg(test)]
 mod tests {
     use super::super::hermite::time_scale;
-    use super::super::population::{Loss, Population};
+    use super::super::population::{LossName, Population};
     use super::*;
     use didact_math::activation::parse;
 
@@ -258,7 +258,7 @@ mod tests {
         for (name, labels) in [("erf(z)", "plain"), ("relu", "squared"), ("He3", "plain"), ("He4", "squared")]
         {
             let unit = parse(name).unwrap();
-            let population = Population::new(unit.clone(), labels, unit, Loss::Half).unwrap();
+            let population = Population::new(unit.clone(), labels, unit, LossName::Half).unwrap();
             let landscape = Landscape { misalignment: 0.3, nu: 0.2, ..Landscape::aligned(population, 0.4) };
             let scale = landscape.population.power(1.0).max(1.0);
             let flow = Flow { landscape: &landscape, delta: 1.0 / scale };
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn correlation_loss_of_linear_units_conserves_its_invariant() {
         let unit = parse("linear").unwrap();
-        let population = Population::new(unit.clone(), "plain", unit, Loss::Correlation).unwrap();
+        let population = Population::new(unit.clone(), "plain", unit, LossName::Correlation).unwrap();
         let landscape = Landscape::aligned(population, 0.4);
         let states = Flow { landscape: &landscape, delta: 1.0 }
             .states(State::aligned(0.05, 0.1), &[0.0, 1.0, 3.0])

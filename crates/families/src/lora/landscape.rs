@@ -178,12 +178,12 @@ impl Landscape {
 
 #[cfg(test)]
 mod tests {
-    use super::super::population::Loss;
+    use super::super::population::LossName;
     use super::*;
     use didact_math::activation::parse;
     use proptest::prelude::*;
 
-    fn landscape(teacher: &str, labels: &str, student: &str, loss: Loss, mu: f64) -> Landscape {
+    fn landscape(teacher: &str, labels: &str, student: &str, loss: LossName, mu: f64) -> Landscape {
         let population =
             Population::new(parse(teacher).unwrap(), labels, parse(student).unwrap(), loss).unwrap();
         Landscape::aligned(population, mu)
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn gradients_are_finite_differences_of_the_loss() {
         for (teacher, labels, student) in PAIRS {
-            for loss in [Loss::Half, Loss::Correlation] {
+            for loss in [LossName::Half, LossName::Correlation] {
                 for (mu, u, m) in STATES {
                     let l = landscape(teacher, labels, student, loss, mu);
                     let g = l.gradient(State::aligned(u, m));
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn closed_forms_and_quadrature_of_the_sample_gradient_agree() {
         for (teacher, labels, student) in PAIRS {
-            for loss in [Loss::Half, Loss::Correlation] {
+            for loss in [LossName::Half, LossName::Correlation] {
                 for (mu, u, m) in STATES {
                     let (l, state) = (landscape(teacher, labels, student, loss, mu), State::aligned(u, m));
                     let (value, slow) = l.by_quadrature(state);
@@ -269,7 +269,8 @@ mod tests {
             ("relu", "plain", "relu", 200, 3e-5),
         ] {
             for (mu, u, m) in STATES {
-                let (l, state) = (landscape(teacher, labels, student, Loss::Half, mu), State::aligned(u, m));
+                let (l, state) =
+                    (landscape(teacher, labels, student, LossName::Half, mu), State::aligned(u, m));
                 let (loss, series) = l.by_series(state, terms);
                 let exact = l.gradient(state);
                 let scale = error * (1.0 + l.population.power(1.0));
@@ -284,7 +285,7 @@ mod tests {
     #[test]
     fn an_odd_student_learns_nothing_of_an_even_target() {
         for (teacher, student) in [("linear", "erf(z)"), ("He3", "He3"), ("erf(z)", "erf(z)")] {
-            let slopes = landscape(teacher, "squared", student, Loss::Half, 0.4)
+            let slopes = landscape(teacher, "squared", student, LossName::Half, 0.4)
                 .population
                 .slopes(FieldLaw::unit(0.3, 0.5));
             assert!(slopes.overlap.abs() < 1e-13, "{teacher} {student}: {slopes:?}");
@@ -293,7 +294,7 @@ mod tests {
 
     #[test]
     fn without_stray_weights_the_misaligned_flow_is_the_aligned_one() {
-        let aligned = landscape("erf(z)", "plain", "erf(z)", Loss::Half, 0.4);
+        let aligned = landscape("erf(z)", "plain", "erf(z)", LossName::Half, 0.4);
         let tiny = Landscape { misalignment: 1e-300, nu: 0.3, ..aligned.clone() };
         let state = State { amplitude: 0.3, overlap: 0.2, stray: -0.5 };
         let (a, b) = (aligned.velocity(state), tiny.velocity(state));
@@ -308,7 +309,7 @@ mod tests {
             m in -0.7..0.7f64, q in -0.7..0.7f64,
         ) {
             let l = |sign: f64| {
-                let aligned = landscape("erf(z)", "plain", "erf(z)", Loss::Half, mu);
+                let aligned = landscape("erf(z)", "plain", "erf(z)", LossName::Half, mu);
                 Landscape { misalignment: sign * b, nu: sign * nu, ..aligned }
             };
             let state = |sign: f64| State { amplitude: u, overlap: m, stray: sign * q };
@@ -324,7 +325,7 @@ mod tests {
             mu in 0.05..0.95f64, b in 0.0..1.0f64, nu in -0.9..0.9f64, u in -1.0..1.0f64,
             m in -0.7..0.7f64, q in -0.7..0.7f64,
         ) {
-            let aligned = landscape("erf(z)", "plain", "erf(z)", Loss::Half, mu);
+            let aligned = landscape("erf(z)", "plain", "erf(z)", LossName::Half, mu);
             let l = Landscape { misalignment: b, nu, ..aligned };
             let state = State { amplitude: u, overlap: m, stray: q };
             let mirror = State { amplitude: -u, overlap: -m, stray: -q };

@@ -50,13 +50,13 @@ impl LargeBatch<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::population::{Loss, Population};
+    use super::super::population::{LossName, Population};
     use super::*;
     use didact_math::activation::parse;
 
     fn landscape(name: &str, labels: &str, mu: f64) -> Landscape {
         let unit = parse(name).unwrap();
-        Landscape::aligned(Population::new(unit.clone(), labels, unit, Loss::Half).unwrap(), mu)
+        Landscape::aligned(Population::new(unit.clone(), labels, unit, LossName::Half).unwrap(), mu)
     }
 
     #[test]

@@ -29,7 +29,6 @@ pub use two_layer::LoraTwoLayer;
 use super::{Reference, Refusal};
 use didact_model::overlaps::Overlaps;
 use didact_model::problem::Problem;
-use didact_model::start::Setting;
 
 const REFERENCE: Reference = Reference {
     key: "NwemadjiLoureiroBarbier2026",
@@ -46,13 +45,7 @@ fn needs_unit_rows(problem: &Problem) -> Result<Option<Overlaps>, Refusal> {
             hint: "set training.constraint = { sphere = \"euclidean\" } (or \"tangent\")".into(),
         });
     }
-    let setting = Setting {
-        shape: problem.rule.shape(),
-        spectrum: &problem.spectrum,
-        dimension: problem.dimension,
-        seed: 0,
-        replica: 0,
-    };
+    let setting = problem.setting(0, 0);
     // A start that cannot be drawn is refused where starts are checked.
     let Ok(start) = problem.start.draw(&setting) else { return Ok(None) };
     let plain = start.moment(&problem.spectrum, 0);

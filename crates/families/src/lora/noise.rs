@@ -65,11 +65,11 @@ fn relu_noise(law: FieldLaw) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::population::Loss;
+    use super::super::population::LossName;
     use super::*;
     use didact_math::activation::parse;
 
-    fn pair(teacher: &str, labels: &str, student: &str, loss: Loss) -> Population {
+    fn pair(teacher: &str, labels: &str, student: &str, loss: LossName) -> Population {
         Population::new(parse(teacher).unwrap(), labels, parse(student).unwrap(), loss).unwrap()
     }
 
@@ -83,7 +83,7 @@ mod tests {
             ("relu", "plain", "relu"),
             ("relu", "squared", "erf(z)"),
         ] {
-            for loss in [Loss::Half, Loss::Correlation] {
+            for loss in [LossName::Half, LossName::Correlation] {
                 let population = pair(teacher, labels, student, loss);
                 let (closed, slow) = (population.gradient_noise(law), population.noise_by_quadrature(law));
                 assert!((closed - slow).abs() < 1e-12, "{teacher} {labels} {student}: {closed} {slow}");
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn noise_of_squared_third_hermite_labels_is_that_of_a_finer_rule() {
         // Degree 16 in each field: 9 nodes are exact, so 40 nodes change nothing but rounding.
-        let population = pair("He3", "squared", "He3", Loss::Half);
+        let population = pair("He3", "squared", "He3", LossName::Half);
         let law = FieldLaw::unit(0.205, 0.0675);
         let fine = population.average(law, 78, |label, s| {
             let (value, slope) = population.student.value_and_slope(s);
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_perfect_student_has_no_gradient_noise() {
         for name in ["erf(z)", "relu", "He4", "sigmoid"] {
-            let noise = pair(name, "plain", name, Loss::Half).gradient_noise(FieldLaw::unit(1.0, 1.0));
+            let noise = pair(name, "plain", name, LossName::Half).gradient_noise(FieldLaw::unit(1.0, 1.0));
             assert!(noise.abs() < 1e-12, "{name}: {noise}");
         }
     }

@@ -11,6 +11,7 @@ use didact_math::activation::{Activation, Form};
 use didact_math::gauss::hermite::factorial_ratio_root;
 use didact_math::gauss::quadrature::{REACH, gauss_hermite};
 use didact_math::gauss::{GaussianRule, HermiteSeries, PairAverages, pair_averages};
+use didact_model::loss::Loss;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
@@ -19,10 +20,10 @@ use std::sync::Arc;
 use super::labels::transformed;
 use crate::ModelError;
 
-/// What is minimised.
+/// The losses that the closed forms of this family are for, by their names in descriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Loss {
+pub enum LossName {
     /// (y − f)²/2.
     #[default]
     Half,
@@ -32,12 +33,20 @@ pub enum Loss {
     Correlation,
 }
 
-impl Loss {
+impl LossName {
     /// What multiplies the gradient of the half-squared (or correlation) loss.
     pub fn weight(self) -> f64 {
         match self {
             Self::Half | Self::Correlation => 1.0,
             Self::One => 2.0,
+        }
+    }
+
+    /// The loss itself.
+    pub fn loss(self) -> Loss {
+        match self {
+            Self::Half | Self::One => Loss::Square { weight: self.weight() },
+            Self::Correlation => Loss::Correlation,
         }
     }
 
@@ -96,8 +105,8 @@ pub struct Population {
     pub teacher: Arc<dyn Activation>,
     /// σ.
     pub student: Arc<dyn Activation>,
-    /// What is minimised; [`Loss::One`] counts as [`Loss::Half`] here.
-    pub loss: Loss,
+    /// What is minimised; [`LossName::One`] counts as [`LossName::Half`] here.
+    pub loss: LossName,
     /// relu student on squared labels of a relu teacher, which is known in closed form.
     relu_on_squares: bool,
     /// The series of a unit teacher, for pairs without kinks and without closed form.
@@ -110,7 +119,7 @@ impl Population {
         teacher: Arc<dyn Activation>,
         labels: &str,
         student: Arc<dyn Activation>,
-        loss: Loss,
+        loss: LossName,
     ) -> Result<Self, ModelError> {
         let relu = |a: &Arc<dyn Activation>| a.form() == Form::Relu;
         let squared = matches!(labels.trim(), "squared" | "y^2");
@@ -123,7 +132,7 @@ impl Population {
     /// Teacher and student of one activation, plain labels, half-squared loss.
     pub fn matched(activation: Arc<dyn Activation>) -> Self {
         let (student, series) = (activation.clone(), series_of(&*activation, &*activation));
-        Self { teacher: activation, student, loss: Loss::Half, relu_on_squares: false, series }
+        Self { teacher: activation, student, loss: LossName::Half, relu_on_squares: false, series }
     }
 
     /// L.

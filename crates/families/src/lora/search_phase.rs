@@ -150,14 +150,14 @@ pub fn potential(rates: &Rates, position: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::super::hermite::{central, drift, time_scale};
-    use super::super::population::Loss;
+    use super::super::population::LossName;
     use super::*;
     use didact_math::activation::parse;
     use std::f64::consts::PI;
 
     fn landscape(name: &str, labels: &str, mu: f64) -> Landscape {
         let unit = parse(name).unwrap();
-        Landscape::aligned(Population::new(unit.clone(), labels, unit, Loss::Half).unwrap(), mu)
+        Landscape::aligned(Population::new(unit.clone(), labels, unit, LossName::Half).unwrap(), mu)
     }
 
     fn tau(name: &str, labels: &str, mu: f64) -> f64 {

@@ -2,18 +2,21 @@
 
 use super::batch::{self, Sliced, TOGETHER};
 use super::landscape::Landscape;
-use super::population::{FieldLaw, Loss, Population};
+use super::population::{FieldLaw, LossName, Population};
 use crate::{Family, ModelError, Reference, Refusal};
 use didact_math::activation::{self, Activation, Form};
 use didact_math::simd::add_scaled;
 use didact_model::composed_start::ScalarLaw;
+use didact_model::loss::Loss;
 use didact_model::observable::{Observable, Snapshot};
 use didact_model::problem::Problem;
 use didact_model::quantity::Quantity;
-use didact_model::rule::{Averages, Batch, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape};
+use didact_model::rule::{
+    Averages, Batch, BatchRule, CurvatureRule, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Rank-one LoRA of a pre-trained neuron: student σ((μ w* + b ξ + u w)·x), teacher φ(w*·x); u and the unit vector w learn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,7 +38,7 @@ pub struct LoraSingleIndex {
     pub misalignment: Option<Misalignment>,
     /// (y − f)²/2 (`half`), (y − f)² (`one`), or 1 − y f (`correlation`).
     #[serde(default)]
-    pub loss: Loss,
+    pub loss: LossName,
 }
 
 /// The weight of the stray direction ξ.
@@ -69,7 +72,7 @@ impl LoraSingleIndex {
             teacher_activation: None,
             labels: plain(),
             misalignment: None,
-            loss: Loss::Half,
+            loss: LossName::Half,
         }
     }
 
@@ -98,7 +101,7 @@ impl LoraSingleIndex {
                 return Err(ModelError::Invalid { name, message });
             }
         }
-        if self.loss == Loss::Correlation && self.labels.trim() == "squared" {
+        if self.loss == LossName::Correlation && self.labels.trim() == "squared" {
             let message = "squared labels with the correlation loss: the even part alone is learned from, and u has no bound\n\n\
                            hint: use loss `half`; or write labels = \"y^2\" to say that you mean it";
             return Err(ModelError::Invalid { name: "labels", message: message.into() });
@@ -119,6 +122,10 @@ impl LoraSingleIndex {
             Misalignment::Weight(b) => b,
             Misalignment::Named(NamedMisalignment::Complement) => 1.0 - self.mu,
         })
+    }
+
+    fn neuron(&self) -> Neuron {
+        Neuron { mu: self.mu, misalignment: self.stray_weight() }
     }
 
     fn check_weights(&self) -> Result<(), ModelError> {
@@ -149,19 +156,18 @@ impl Family for LoraSingleIndex {
     fn rule(&self) -> Result<Arc<dyn LocalRule>, ModelError> {
         self.check_weights()?;
         let population = self.population()?;
-        let [teacher, student] = self.activations()?;
+        let [teacher, _] = self.activations()?;
         let label = match self.labels.trim() {
             "squared" | "y^2" => Sliced::squared(teacher.clone()),
             _ => Sliced::new(population.teacher.clone()),
         };
-        let original = Population::new(teacher, "plain", student, Loss::Half)?;
+        let student = Sliced::new(population.student.clone());
         Ok(Arc::new(SingleIndexRule {
+            loss: self.loss.loss(),
             label,
-            student: Sliced::new(population.student.clone()),
+            student,
             population,
-            original,
-            mu: self.mu,
-            misalignment: self.stray_weight(),
+            neuron: self.neuron(),
         }))
     }
 
@@ -193,6 +199,16 @@ impl Family for LoraSingleIndex {
         Ok(())
     }
 
+    fn observables(&self) -> Vec<Arc<dyn Observable>> {
+        let mut all =
+            vec![Reading::Amplitude, Reading::Overlap, Reading::Effective, Reading::Variance, Reading::Error];
+        if self.misalignment.is_some() {
+            all.push(Reading::Stray);
+        }
+        let named = |what| Named { what, neuron: self.neuron(), spec: self.clone(), plain: OnceLock::new() };
+        all.into_iter().map(|what| Arc::new(named(what)) as Arc<dyn Observable>).collect()
+    }
+
     fn quantities() -> &'static [Quantity] {
         super::quantities::QUANTITIES
     }
@@ -205,9 +221,9 @@ impl Family for LoraSingleIndex {
         let squared = |activation| Self { labels: "squared".into(), ..Self::matched(0.3, activation) };
         all.extend(["erf(z)", "He3", "relu"].map(squared));
         all.push(Self { misalignment: stray, ..Self::matched(0.4, "erf(z/sqrt2)") });
-        all.push(Self { loss: Loss::Correlation, ..Self::matched(0.5, "erf(z)") });
+        all.push(Self { loss: LossName::Correlation, ..Self::matched(0.5, "erf(z)") });
         all.push(Self { labels: "tanh(y)".into(), ..Self::matched(0.5, "linear") });
-        all.push(Self { misalignment: stray, loss: Loss::One, ..Self::matched(0.3, "relu") });
+        all.push(Self { misalignment: stray, loss: LossName::One, ..Self::matched(0.3, "relu") });
         all.push(Self { teacher_activation: Some("relu".into()), ..Self::matched(0.5, "erf(z)") });
         all.push(Self { teacher_activation: Some("He3".into()), ..Self::matched(0.5, "relu") });
         all
@@ -218,95 +234,64 @@ impl Family for LoraSingleIndex {
 #[derive(Debug, Clone)]
 struct SingleIndexRule {
     population: Population,
-    /// The same pair on the labels as they were, for the test error.
-    original: Population,
+    loss: Loss,
     label: Sliced,
     student: Sliced,
+    neuron: Neuron,
+}
+
+/// How the student's neuron W is made of the rows.
+#[derive(Debug, Clone, Copy)]
+struct Neuron {
     mu: f64,
     misalignment: Option<f64>,
 }
 
-impl SingleIndexRule {
+impl Neuron {
+    /// w* and, when misaligned, ξ.
+    fn frozen(&self) -> usize {
+        if self.misalignment.is_some() { 2 } else { 1 }
+    }
+
     /// W as a combination of the fields, (u, μ, b).
     fn weights(&self, scalars: &[f64]) -> [f64; 3] {
         [scalars[0], self.mu, self.misalignment.unwrap_or(0.0)]
     }
 
-    /// s = W·x.
-    fn field(&self, sample: &Sample) -> f64 {
-        self.weights(sample.scalars).iter().zip(sample.fields).map(|(w, h)| w * h).sum()
-    }
-
     /// The law of (λ*, s) at a covariance of the fields.
     fn law(&self, law: &Law) -> FieldLaw {
         let weights = self.weights(law.scalars);
-        let p = self.shape().rows();
+        let p = 1 + self.frozen();
         let along = |row: usize| (0..p).map(|j| weights[j] * law.covariance[(row, j)]).sum::<f64>();
         let variance: f64 = (0..p).map(|i| weights[i] * along(i)).sum();
         FieldLaw::new(law.covariance[(1, 1)], along(1), variance)
     }
+}
 
-    /// −∂loss/∂f up to the weight of the loss: y − f, or y for the correlation loss.
-    fn pull(&self, label: f64, output: f64) -> f64 {
-        if self.population.loss.has_residual() { label - output } else { label }
+impl SingleIndexRule {
+    /// s = W·x.
+    fn field(&self, sample: &Sample) -> f64 {
+        self.neuron.weights(sample.scalars).iter().zip(sample.fields).map(|(w, h)| w * h).sum()
     }
 }
 
 impl LocalRule for SingleIndexRule {
     fn shape(&self) -> Shape {
-        Shape { trained: 1, frozen: if self.misalignment.is_some() { 2 } else { 1 }, scalars: 1 }
-    }
-
-    fn jumps(&self) -> Jumps {
-        Jumps { trained: !self.population.student.kinks().is_empty(), frozen: false }
+        Shape { trained: 1, frozen: self.neuron.frozen(), scalars: 1, ..Shape::default() }
     }
 
     fn loss(&self, sample: &Sample) -> f64 {
         let label = self.population.teacher.value(sample.fields[1]) + sample.noise;
         let output = self.population.student.value(self.field(sample));
-        if self.population.loss.has_residual() {
-            0.5 * self.population.loss.weight() * (label - output).powi(2)
-        } else {
-            1.0 - label * output
-        }
+        self.loss.value(output, label)
     }
 
     fn kick(&self, sample: &Sample, out: &mut Kick) {
         let label = self.population.teacher.value(sample.fields[1]) + sample.noise;
         let (output, slope) = self.population.student.value_and_slope(self.field(sample));
-        let common = -self.population.loss.weight() * self.pull(label, output) * slope;
+        let common = self.loss.slope(output, label) * slope;
         out.rows[0] = common * sample.scalars[0];
         out.scalars[0] = common * sample.fields[0];
-    }
-
-    fn kick_batch(&self, samples: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
-        let n = samples.size;
-        let [u, mu, b] = self.weights(samples.scalars);
-        let weight = -self.population.loss.weight();
-        let residual = if self.population.loss.has_residual() { 1.0 } else { 0.0 };
-        let (mut s, mut value, mut slope, mut label) =
-            ([0.0; TOGETHER], [0.0; TOGETHER], [0.0; TOGETHER], [0.0; TOGETHER]);
-        scalars[0] = 0.0;
-        let mut from = 0;
-        while from < n {
-            let count = TOGETHER.min(n - from);
-            let field = |k: usize| &samples.fields[k * n + from..k * n + from + count];
-            let (own, teacher) = (field(0), field(1));
-            let (s, value, slope, label) =
-                (&mut s[..count], &mut value[..count], &mut slope[..count], &mut label[..count]);
-            batch::combine(u, own, mu, teacher, s);
-            if self.misalignment.is_some() {
-                add_scaled(s, b, field(2));
-            }
-            self.student.values_and_slopes(s, value, slope);
-            self.label.values(teacher, label);
-            let out = &mut rows[from..from + count];
-            let noise = &samples.noise[from..from + count];
-            batch::pulls(weight, label, noise, residual, value, slope, out);
-            scalars[0] += batch::dot(out, own);
-            out.iter_mut().for_each(|c| *c *= u);
-            from += count;
-        }
     }
 
     /// With w the weight of the loss and L_c, L_r at the law of (λ*, s):
@@ -315,7 +300,7 @@ impl LocalRule for SingleIndexRule {
     ///
     /// (docs/derivations/lora.md#s4).
     fn averages(&self, law: &Law, needed: Needed, out: &mut Averages) {
-        let (fields, [u, mu, b]) = (self.law(law), self.weights(law.scalars));
+        let (fields, [u, mu, b]) = (self.neuron.law(law), self.neuron.weights(law.scalars));
         let slopes = self.population.slopes(fields);
         let weight = self.population.loss.weight();
         let pulls = [
@@ -339,19 +324,53 @@ impl LocalRule for SingleIndexRule {
     }
 
     fn risk(&self, law: &Law) -> f64 {
-        self.population.loss.weight() * self.population.loss(self.law(law))
+        self.population.loss.weight() * self.population.loss(self.neuron.law(law))
     }
 
-    fn observables(&self) -> Vec<Arc<dyn Observable>> {
-        let mut all =
-            vec![Reading::Amplitude, Reading::Overlap, Reading::Effective, Reading::Variance, Reading::Error];
-        if self.misalignment.is_some() {
-            all.push(Reading::Stray);
+    fn batch(&self) -> Option<&dyn BatchRule> {
+        Some(self)
+    }
+
+    fn curved(&self) -> Option<&dyn CurvatureRule> {
+        Some(self)
+    }
+}
+
+impl BatchRule for SingleIndexRule {
+    fn kick_batch(&self, samples: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
+        let n = samples.size;
+        let [u, mu, b] = self.neuron.weights(samples.scalars);
+        let weight = -self.population.loss.weight();
+        let residual = if self.population.loss.has_residual() { 1.0 } else { 0.0 };
+        let (mut s, mut value, mut slope, mut label) =
+            ([0.0; TOGETHER], [0.0; TOGETHER], [0.0; TOGETHER], [0.0; TOGETHER]);
+        scalars[0] = 0.0;
+        let mut from = 0;
+        while from < n {
+            let count = TOGETHER.min(n - from);
+            let field = |k: usize| &samples.fields[k * n + from..k * n + from + count];
+            let (own, teacher) = (field(0), field(1));
+            let (s, value, slope, label) =
+                (&mut s[..count], &mut value[..count], &mut slope[..count], &mut label[..count]);
+            batch::combine(u, own, mu, teacher, s);
+            if self.neuron.misalignment.is_some() {
+                add_scaled(s, b, field(2));
+            }
+            self.student.values_and_slopes(s, value, slope);
+            self.label.values(teacher, label);
+            let out = &mut rows[from..from + count];
+            let noise = &samples.noise[from..from + count];
+            batch::pulls(weight, label, noise, residual, value, slope, out);
+            scalars[0] += batch::dot(out, own);
+            out.iter_mut().for_each(|c| *c *= u);
+            from += count;
         }
-        let rule = Arc::new(self.clone());
-        all.into_iter()
-            .map(|what| Arc::new(Named { what, rule: rule.clone() }) as Arc<dyn Observable>)
-            .collect()
+    }
+}
+
+impl CurvatureRule for SingleIndexRule {
+    fn jumps(&self) -> Jumps {
+        Jumps { trained: !self.population.student.kinks().is_empty(), frozen: false }
     }
 }
 
@@ -367,10 +386,24 @@ enum Reading {
 }
 
 /// `u`, `m`, `q`, `m_eff` (c = W·w*), `r` (|W|²) and `mse`, the test error on the labels as they are.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Named {
     what: Reading,
-    rule: Arc<SingleIndexRule>,
+    neuron: Neuron,
+    spec: LoraSingleIndex,
+    /// Teacher and student with the labels as they are, made when `mse` is measured first.
+    plain: OnceLock<Population>,
+}
+
+impl Named {
+    /// The half-squared error on the labels as they are, not as they are transformed for training.
+    fn plain(&self) -> &Population {
+        self.plain.get_or_init(|| {
+            let [teacher, student] = self.spec.activations().expect("parameters that the rule has accepted");
+            Population::new(teacher, "plain", student, LossName::Half)
+                .expect("plain labels have no formula to refuse")
+        })
+    }
 }
 
 impl Observable for Named {
@@ -389,14 +422,14 @@ impl Observable for Named {
     fn measure(&self, snapshot: &Snapshot) -> f64 {
         let covariance = snapshot.moment(1);
         let scalars = &snapshot.overlaps.scalars;
-        let law = self.rule.law(&Law { covariance: &covariance, scalars, label_noise: 0.0 });
+        let law = self.neuron.law(&Law { covariance: &covariance, scalars, label_noise: 0.0 });
         match self.what {
             Reading::Amplitude => scalars[0],
             Reading::Overlap => covariance[(0, 1)],
             Reading::Stray => covariance[(0, 2)],
             Reading::Effective => law.overlap,
             Reading::Variance => law.student,
-            Reading::Error => 2.0 * self.rule.original.loss(law),
+            Reading::Error => 2.0 * self.plain().loss(law),
         }
     }
 }

@@ -83,14 +83,14 @@ impl TwoStage {
 #[cfg(test)]
 mod tests {
     use super::super::hermite::time_scale;
-    use super::super::population::{Loss, Population};
+    use super::super::population::{LossName, Population};
     use super::*;
     use didact_math::activation::parse;
 
     fn third_hermite(reset_amplitude: bool) -> TwoStage {
         let unit = parse("He3").unwrap();
         let landscape = |labels: &str| {
-            let population = Population::new(unit.clone(), labels, unit.clone(), Loss::Half).unwrap();
+            let population = Population::new(unit.clone(), labels, unit.clone(), LossName::Half).unwrap();
             Landscape::aligned(population, 0.325)
         };
         TwoStage {

@@ -2,20 +2,18 @@
 
 use super::lazy::LazyLoss;
 use super::network::{Network, hermite_coefficient};
-use super::observables;
-use super::rule::{Labels, SharedLoss, Trainee};
+use super::rule::Labels;
 use super::students::{FullRank, Perturbed, RankOne};
 use super::units::{LinearUnits, residual_risk};
 use didact_math::linalg::{Mat, dot};
+use didact_model::averages::risk_by_quadrature;
 use didact_model::linearised::Linearised;
-use didact_model::observable::Observable;
 use didact_model::rule::{Averages, Kick, Law, LocalRule, Needed, Sample, Shape};
-use didact_model::square_loss::Teacher;
+use didact_model::teacher_student::{ClosedForms, Student, Teacher, TeacherStudent};
 use std::fmt::Debug;
-use std::sync::Arc;
 
 /// Lazy students whose loss is known in closed form.
-pub(super) trait LazyStudent: Trainee {
+pub(super) trait LazyStudent: Student {
     /// `E[loss]` when the trained rows are orthogonal to W; `c` is the covariance of all fields.
     fn closed_risk(&self, lazy: &LazyLoss, c: &Mat) -> f64;
 }
@@ -39,17 +37,18 @@ impl LazyStudent for Linearised<FullRank> {
     }
 }
 
-/// The square loss of a lazy student.
+/// The risk of a lazy student in closed form; its averages are left to quadrature.
 #[derive(Debug, Clone)]
-pub(super) struct LazyRule<S> {
-    /// Student, teacher and observables.
-    pub(super) loss: SharedLoss<S, Perturbed>,
+pub(super) struct LazyForms {
+    /// σ, of both.
+    pub(super) network: Network,
+    /// c.
+    pub(super) loading: Vec<f64>,
 }
 
-impl<S: LazyStudent> LazyRule<S> {
+impl LazyForms {
     /// Whether u and the trained rows are orthogonal to W, all of unit length where the closed form needs it.
-    fn is_closed(&self, c: &Mat) -> bool {
-        let trained = self.loss.student.shape().trained;
+    fn is_closed(trained: usize, c: &Mat) -> bool {
         let u = c.rows() - 1;
         let base = trained..u;
         base.clone().all(|w| {
@@ -60,31 +59,15 @@ impl<S: LazyStudent> LazyRule<S> {
     }
 }
 
-impl<S: LazyStudent> LocalRule for LazyRule<S> {
-    fn shape(&self) -> Shape {
-        self.loss.shape()
-    }
-    fn loss(&self, sample: &Sample) -> f64 {
-        self.loss.loss(sample)
-    }
-    fn kick(&self, sample: &Sample, out: &mut Kick) {
-        self.loss.kick(sample, out);
-    }
-    fn own_frozen(&self) -> usize {
-        self.loss.own_frozen()
-    }
-    fn observables(&self) -> Vec<Arc<dyn Observable>> {
-        self.loss.observables()
-    }
-    fn risk(&self, law: &Law) -> f64 {
-        let c = law.covariance;
-        if !self.is_closed(c) {
-            return self.loss.risk(law);
+impl<S: LazyStudent> ClosedForms<S, Perturbed> for LazyForms {
+    fn risk(&self, pair: &TeacherStudent<S, Perturbed, Self>, law: &Law) -> f64 {
+        let (c, trained) = (law.covariance, pair.student.shape().trained);
+        if !Self::is_closed(trained, c) {
+            return risk_by_quadrature(pair, law).value;
         }
-        let trained = self.loss.student.shape().trained;
         let base = trained..c.rows() - 1;
-        let lazy = LazyLoss::new(&self.loss.network, &c.block(base.clone(), base), &self.loss.loading);
-        self.loss.student.closed_risk(&lazy, c)
+        let lazy = LazyLoss::new(&self.network, &c.block(base.clone(), base), &self.loading);
+        pair.student.closed_risk(&lazy, c)
     }
 }
 
@@ -133,7 +116,12 @@ impl FirstMoment {
 
 impl LocalRule for FirstMoment {
     fn shape(&self) -> Shape {
-        Shape { trained: 1, frozen: self.teacher.directions(), scalars: 0 }
+        Shape {
+            trained: 1,
+            frozen: self.teacher.directions(),
+            own_frozen: self.teacher.loading.len(),
+            ..Shape::default()
+        }
     }
     fn loss(&self, sample: &Sample) -> f64 {
         -self.residual(sample) * sample.fields[0]
@@ -148,12 +136,6 @@ impl LocalRule for FirstMoment {
         let square = residual_risk(&*self.teacher.network.activation, law.covariance, &teacher, &base);
         out.noise.fill(square + law.label_noise * law.label_noise);
         out.error = 0.0;
-    }
-    fn own_frozen(&self) -> usize {
-        self.teacher.loading.len()
-    }
-    fn observables(&self) -> Vec<Arc<dyn Observable>> {
-        observables::of(observables::Kind::SingleIndex, &self.teacher.network, &self.teacher.loading, &[])
     }
     fn risk(&self, law: &Law) -> f64 {
         -dot(&self.slope(law.covariance), law.covariance.row(0))

@@ -1,4 +1,4 @@
-//! Where the population flow ends, by where it starts (section 4.4).
+//! Where the population flow ends, by where it starts (docs/derivations/low-rank-perturbation.md#s4-4).
 
 use super::orthonormal::Signal;
 

@@ -1,5 +1,6 @@
 //! Frozen ĉ, orthonormal W, large d at finite step: the drift with its noise term, what it leads to, and how large a
-//! step is useful (sections 5.1, 5.3 and 8).
+//! step is useful (docs/derivations/low-rank-perturbation.md#s5-1, docs/derivations/low-rank-perturbation.md#s5-3
+//! and docs/derivations/low-rank-perturbation.md#s8).
 
 use super::network::Network;
 use super::noise::{GradientNoise, NoiseError, NoiseTable, check_noise, classes};
@@ -8,7 +9,8 @@ use didact_math::ode::{self, Event, FieldFn, Options, Stop};
 use didact_math::roots::brent;
 use std::f64::consts::PI;
 
-/// dm/dα = γ h(m)(1 − m²) − (γ²/2) m V(m), with α = steps/d_⊥ and γ = η d_⊥.
+/// dm/dα = γ h(m)(1 − m²) − (γ²/2) m V(m), with α = steps/d_⊥ and γ = η d_⊥
+/// (docs/derivations/low-rank-perturbation.md#eq-32).
 #[derive(Debug, Clone)]
 pub struct FiniteStep<'a> {
     network: &'a Network,
@@ -63,7 +65,8 @@ impl<'a> FiniteStep<'a> {
         })
     }
 
-    /// The same in d_⊥ dimensions: V becomes [(d_⊥ − 2) V + V_u]/d_⊥, the squared length of a gradient there.
+    /// The same in d_⊥ dimensions: V becomes [(d_⊥ − 2) V + V_u]/d_⊥, the squared length of a gradient there
+    /// (docs/derivations/low-rank-perturbation.md#eq-31).
     pub fn in_dimension(mut self, perpendicular: f64) -> Self {
         self.inverse_dimension = perpendicular.recip();
         self
@@ -136,7 +139,7 @@ impl<'a> FiniteStep<'a> {
 
     /// m*: the limit from m = 0, i.e. the first zero of the drift in the direction of h(0); `None` when h(0) = 0.
     ///
-    /// To first order in γ, 1 − m* = γ V(1)/(4 h(1)).
+    /// To first order in γ, 1 − m* = γ V(1)/(4 h(1)) (docs/derivations/low-rank-perturbation.md#eq-33).
     pub fn stationary(&self, gamma: f64) -> Option<f64> {
         if self.signal.vanishes_at_zero() {
             return None;
@@ -157,8 +160,9 @@ impl<'a> FiniteStep<'a> {
         Some(sign)
     }
 
-    /// The largest useful step: min over 0 < m ≤ 0.9 of 2 h (1 − m²)/(m V), along the sign of h(0). The rule of section 8
-    /// is γ = g times this, g = 0.25. `None` when the minimum is not positive: condition 3 fails.
+    /// The largest useful step: min over 0 < m ≤ 0.9 of 2 h (1 − m²)/(m V), along the sign of h(0). The step rule
+    /// (docs/derivations/low-rank-perturbation.md#eq-53) is γ = g times this, g = 0.25. `None` when the minimum is not
+    /// positive: condition 3 fails.
     pub fn largest_step(&self) -> Option<f64> {
         self.largest_step_to(USEFUL)
     }
@@ -239,7 +243,7 @@ impl Chebyshev {
     }
 }
 
-/// The draws of one step of the restricted chain with frozen ĉ (section 5.1).
+/// The draws of one step of the restricted chain with frozen ĉ (docs/derivations/low-rank-perturbation.md#s5-1).
 #[derive(Debug, Clone, Copy)]
 pub struct Draws<'a> {
     /// y = W x.
@@ -252,7 +256,8 @@ pub struct Draws<'a> {
     pub rest: f64,
 }
 
-/// m ← (m + e √(1−m²) b)/√(1 + e²(b² + q)), e = 2 η D F; returns (m, D, F).
+/// m ← (m + e √(1−m²) b)/√(1 + e²(b² + q)), e = 2 η D F; returns (m, D, F)
+/// (docs/derivations/low-rank-perturbation.md#eq-28).
 ///
 /// This is what `reduced` does for one trained row off W, written out: it is the test of that engine.
 pub fn chain_step(
@@ -289,7 +294,7 @@ mod tests {
 
     #[test]
     fn the_step_rule_gives_the_steps_of_the_reference_instance() {
-        // E1: γ from g = 0.25.
+        // docs/derivations/low-rank-perturbation.md#exp1: γ from g = 0.25.
         for (name, gamma, alpha) in [
             ("relu", 0.01856, 10.46),
             ("sigmoid", 0.6840, 2.73),
@@ -317,7 +322,7 @@ mod tests {
             // Printed to so many digits; the zero of h4 is "near 0.19".
             assert!((got - m).abs() < if name == "h4" { 0.01 } else { 1e-6 }, "{name}: {got}");
         }
-        // First order in γ: slope V(1)/(4 h(1)), E6.
+        // First order in γ: slope V(1)/(4 h(1)), docs/derivations/low-rank-perturbation.md#exp6.
         for (name, slope) in [("sigmoid", 8.9e-4), ("relu", 0.2434)] {
             let network = network(name);
             let flow = FiniteStep::new(&network, &B, &S, 0.0).unwrap();

@@ -1,6 +1,7 @@
 //! Baselines in closed form: lazy (linearised) training, the first-moment estimator, refitting the second layer.
 //!
-//! Lazy student: f_base + A κ Σ_i λ_i σ′(κ w_i·x) Δ_i·x with rows Δ_i orthogonal to W (section 6.3).
+//! Lazy student: f_base + A κ Σ_i λ_i σ′(κ w_i·x) Δ_i·x with rows Δ_i orthogonal to W
+//! (docs/derivations/low-rank-perturbation.md#s6-3).
 
 use super::network::{Kernel, Network, Pairs, hermite_coefficient};
 use super::population::Instance;
@@ -48,13 +49,14 @@ impl LazyLoss {
         Self { base: still.loss(&[0.0])[0], features, target }
     }
 
-    /// The loss of the best full-rank lazy student: base − bᵀ M⁺ b.
+    /// The loss of the best full-rank lazy student: base − bᵀ M⁺ b (docs/derivations/low-rank-perturbation.md#eq-45).
     pub fn floor(&self) -> f64 {
         let gain: f64 = self.modes().iter().filter(|m| m.present).map(|m| m.target.powi(2) / m.rate).sum();
         self.base - gain
     }
 
-    /// Full-rank loss along gradient flow from Δ = 0: every mode of M relaxes as 1 − e^{−2wτ}.
+    /// Full-rank loss along gradient flow from Δ = 0: every mode of M relaxes as 1 − e^{−2wτ}
+    /// (docs/derivations/low-rank-perturbation.md#eq-46).
     pub fn flow(&self, time: f64) -> f64 {
         let gained = |mode: &Mode| {
             if mode.present {
@@ -72,7 +74,8 @@ impl LazyLoss {
         2.0 * strength * dot(&self.target, student_loading)
     }
 
-    /// Rank-one loss at overlap m with |û| = 1: base − h_lin m + ξ² ĉᵀ M ĉ.
+    /// Rank-one loss at overlap m with |û| = 1: base − h_lin m + ξ² ĉᵀ M ĉ
+    /// (docs/derivations/low-rank-perturbation.md#eq-47).
     pub fn rank_one_loss(&self, strength: f64, student_loading: &[f64], m: f64) -> f64 {
         let k = student_loading.len();
         let square: f64 =
@@ -99,7 +102,8 @@ struct Mode {
     present: bool,
 }
 
-/// û ∝ Π Σ x (f* − f_base)/n with n samples: signal S and squared overlap S²/(S² + (d/n) base) for n, d → ∞ (section 6.4).
+/// û ∝ Π Σ x (f* − f_base)/n with n samples: signal S and squared overlap S²/(S² + (d/n) base) for n, d → ∞
+/// (docs/derivations/low-rank-perturbation.md#s6-4).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MomentEstimate {
     /// S = A κ ξ Σ_i λ_i c_i E[σ′(R_i g)], the length of E[x (f* − f_base)], with its sign along u.
@@ -122,7 +126,8 @@ pub fn moment_estimator(network: &Network, gram: &Mat, loading: &[f64], samples:
 }
 
 /// Population loss after the best refit of 2k output weights on features σ(κ(w_i ± ξ û/√k)·x), per overlap m:
-/// T − crᵀ GF⁺ cr; normalised mode, quantised c (section 6.7).
+/// T − crᵀ GF⁺ cr; normalised mode, quantised c (docs/derivations/low-rank-perturbation.md#eq-52, where cr is r and GF
+/// is Γ).
 pub fn refit_floor(network: &Network, gram: &Mat, loading: &[f64], overlaps: &[f64]) -> Vec<f64> {
     let k = network.units();
     let kernel = Kernel::new(&*network.activation, 1.0);

@@ -4,11 +4,13 @@
 //!
 //! W, λ and ξ are known; û is learned on the sphere by one-pass SGD, ĉ is frozen or learned with it. Baselines on the
 //! same footing: lazy students, all rows from scratch, a single index, the first-moment estimator, a refit.
-//! A. K. Dayi and S. Chen, COLT 2025 (arXiv:2411.15385); derivations and errata: spec low-rank-perturbation.
+//! A. K. Dayi and S. Chen, COLT 2025 (arXiv:2411.15385); derivations: docs/derivations/low-rank-perturbation.md#s1,
+//! errata of the paper: docs/derivations/low-rank-perturbation.md#s7.
 
 mod baselines;
 pub mod basins;
 pub mod dynamics;
+mod lanes;
 pub mod lazy;
 mod loading;
 pub mod network;
@@ -19,7 +21,6 @@ mod outer;
 pub mod population;
 mod quantities;
 mod rule;
-mod side_by_side;
 mod start;
 mod students;
 pub mod theorem;
@@ -27,8 +28,9 @@ mod units;
 mod validate;
 
 use super::{Family, ModelError, Reference, Refusal};
-use baselines::{FirstMoment, LazyRule};
+use baselines::{FirstMoment, LazyForms};
 use didact_model::linearised::{Linearised, Origin};
+use didact_model::observable::Observable;
 use didact_model::problem::Problem;
 use didact_model::quantity::Quantity;
 use didact_model::rule::LocalRule;
@@ -36,8 +38,7 @@ use didact_model::start::Start;
 use loading::typical_signs;
 pub use loading::{Loading, NamedLoading};
 use network::{Mode, Network};
-use observables::Kind;
-use rule::SharedLoss;
+use rule::{SharedForms, shared};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use start::{Base, NamedBase, NamedStart, StartLaw, rank_of_gram};
@@ -92,7 +93,8 @@ pub enum NamedScale {
     /// A = 1/ξ, as in the simulations of the source.
     InverseStrength,
     /// A such that the largest useful learning rate of this instance is 1, computed from the signs of c and ĉ as if W were
-    /// orthonormal: the rule of section 8 is then `learning-rate = 0.25` whatever σ, k and ξ.
+    /// orthonormal: the step rule (docs/derivations/low-rank-perturbation.md#eq-53) is then `learning-rate = 0.25`
+    /// whatever σ, k and ξ.
     UsefulStep,
     /// The same for the typical signs of this width (`loading = "typical"`) in place of the instance's own. One step for all
     /// instances, so that instances can be drawn at random without looking at them; one with an unusually small signal
@@ -203,43 +205,33 @@ impl LowRank {
         let teacher = Perturbed { network: network.clone(), loading: loading.clone() };
         let rank_one = RankOne {
             network: network.clone(),
-            loading: student_loading.clone(),
+            loading: student_loading,
             trained: self.train_loading && self.student == StudentKind::RankOne,
         };
-        macro_rules! shared {
-            ($student:expr, $teacher:expr, $kind:expr) => {
-                SharedLoss {
-                    student: $student,
-                    teacher: $teacher,
-                    network: network.clone(),
-                    loading,
-                    student_loading,
-                    kind: $kind,
-                }
-            };
-        }
+        let forms = SharedForms { network: network.clone(), loading: loading.clone() };
+        let lazy_forms = LazyForms { network: network.clone(), loading };
         match self.student {
-            StudentKind::RankOne => Arc::new(shared!(rank_one, teacher, Kind::RankOne)),
+            StudentKind::RankOne => Arc::new(shared(rank_one, teacher, forms)),
             StudentKind::LazyRankOne => {
                 let student = Linearised { student: rank_one, origin: Origin::Zero, scalars: Vec::new() };
-                Arc::new(LazyRule { loss: shared!(student, teacher, Kind::RankOne) })
+                Arc::new(shared(student, teacher, lazy_forms))
             }
             StudentKind::LazyFullRank => {
                 let inner = FullRank { network: network.clone() };
                 let student = Linearised { student: inner, origin: Origin::Zero, scalars: Vec::new() };
-                Arc::new(LazyRule { loss: shared!(student, teacher, Kind::Other) })
+                Arc::new(shared(student, teacher, lazy_forms))
             }
             StudentKind::FromScratch => {
-                Arc::new(shared!(FromScratch { network: network.clone() }, teacher, Kind::FromScratch))
+                Arc::new(shared(FromScratch { network: network.clone() }, teacher, forms))
             }
             StudentKind::SingleIndex => {
                 let one = Network { second_layer: vec![1.0], ..network.clone() };
                 let teacher = SingleIndex { network: one.clone() };
-                Arc::new(shared!(FromScratch { network: one }, teacher, Kind::SingleIndex))
+                Arc::new(shared(FromScratch { network: one }, teacher, forms))
             }
             StudentKind::FirstMoment => Arc::new(FirstMoment { teacher }),
             StudentKind::SecondLayer => {
-                Arc::new(shared!(SecondLayer { network: network.clone() }, teacher, Kind::Other))
+                Arc::new(shared(SecondLayer { network: network.clone() }, teacher, forms))
             }
         }
     }
@@ -295,6 +287,10 @@ impl Family for LowRank {
 
     fn admits(&self, problem: &Problem) -> Result<(), Refusal> {
         validate::admits(self, problem)
+    }
+
+    fn observables(&self) -> Vec<Arc<dyn Observable>> {
+        observables::of(self)
     }
 
     fn quantities() -> &'static [Quantity] {
@@ -373,8 +369,7 @@ mod tests {
             ..LowRank::new("relu", 8, 1.0)
         };
         let (draft, rule) = (spec.draft().unwrap(), spec.rule().unwrap());
-        let names = |r: &dyn LocalRule| r.observables().iter().map(|o| o.name()).collect::<Vec<_>>();
-        assert_eq!((draft.shape(), names(&*draft)), (rule.shape(), names(&*rule)));
+        assert_eq!(draft.shape(), rule.shape());
         // The scale was not computed, and no number can come of it by mistake.
         let fields: Vec<f64> = (0..draft.shape().rows()).map(|i| 0.3 + 0.1 * i as f64).collect();
         let sample = didact_model::rule::Sample { fields: &fields, scalars: &[], noise: 0.0 };

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What multiplies the pre-activations: the source uses three different scales.
+/// What multiplies the pre-activations: the source uses three different scales
+/// (docs/derivations/low-rank-perturbation.md#eq-2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -145,7 +146,8 @@ pub fn gaussian_pair(activation: &dyn Activation, q11: f64, q12: f64, q22: f64) 
     Pairs::new(activation, &[q11, q22]).at(0, 1, q12)
 }
 
-/// K(ρ) = E[σ(Ra) σ(Rb)] = Σ_p μ_p² ρ^p and K′(ρ) = R² E[σ′(Ra) σ′(Rb)] for unit Gaussians of correlation ρ.
+/// K(ρ) = E[σ(Ra) σ(Rb)] = Σ_p μ_p² ρ^p and K′(ρ) = R² E[σ′(Ra) σ′(Rb)] for unit Gaussians of correlation ρ
+/// (docs/derivations/low-rank-perturbation.md#eq-13).
 #[derive(Debug, Clone)]
 pub struct Kernel<'a> {
     pairs: Pairs<'a>,

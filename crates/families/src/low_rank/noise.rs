@@ -1,4 +1,5 @@
-//! Gradient noise V(m) = 4 E[D² F²] and V_u(m) = 4 E[D² F² b²] for orthonormal W, without sampling (section 5.4).
+//! Gradient noise V(m) = 4 E[D² F²] and V_u(m) = 4 E[D² F² b²] for orthonormal W, without sampling
+//! (docs/derivations/low-rank-perturbation.md#s5-4).
 //!
 //! Given a = û·x and b = e·x (e the part of u beyond û) the neurons are independent. Their conditional moments are
 //! one-dimensional integrals; joint cumulants add over neurons; what is left is an average over (a, b).
@@ -52,7 +53,8 @@ pub struct GradientNoise {
     pub gain: f64,
 }
 
-/// Joint cumulants of (D_i, F_i) given (a, b), orders up to (2, 2): 10, 01, 20, 11, 02, 21, 12, 22.
+/// Joint cumulants of (D_i, F_i) given (a, b), orders up to (2, 2): 10, 01, 20, 11, 02, 21, 12, 22
+/// (docs/derivations/low-rank-perturbation.md#eq-34).
 type Cumulants = [f64; 8];
 
 /// Conditional cumulants of every class at every point of the outer rule, for one overlap: any numbers of neurons per
@@ -265,7 +267,8 @@ fn cumulants(m: &Moments) -> Cumulants {
     ]
 }
 
-/// [h, V, V_u] of the single-index baseline: teacher A σ(u·x), student A σ(û·x) (section 6.1).
+/// [h, V, V_u] of the single-index baseline: teacher A σ(u·x), student A σ(û·x)
+/// (docs/derivations/low-rank-perturbation.md#s6-1).
 pub fn single_index(
     activation: &dyn didact_math::activation::Activation,
     output_scale: f64,
@@ -334,7 +337,7 @@ mod tests {
 
     #[test]
     fn values_of_the_reference_instance_at_zero_overlap() {
-        // Section 10: V(0) of REF8.
+        // V(0) of the reference instance: docs/derivations/low-rank-perturbation.md#s10.
         for (name, value) in [("sigmoid", 0.89), ("relu", 272.0), ("quad", 68736.0), ("He3", 335_880.0)] {
             let it = instance(name, 8f64.sqrt());
             let v = gradient_noise(&it.network, &it.loading, &it.student_loading, 0.0, 0.0).unwrap().whole;

@@ -1,38 +1,23 @@
 //! What this family is watched by: m, ω and, from scratch, how well the teachers are matched.
 
-use super::network::Network;
+use super::{LowRank, StudentKind};
 use didact_math::linalg::dot;
 use didact_model::observable::{Observable, Snapshot};
 use std::sync::Arc;
 
-/// Which student is watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// One trained row û, frozen rows W and u.
-    RankOne,
-    /// k trained rows, frozen rows W and u.
-    FromScratch,
-    /// One trained row û, frozen row u.
-    SingleIndex,
-    /// Nothing of its own.
-    Other,
-}
-
-/// The observables of a rule.
-pub(super) fn of(kind: Kind, network: &Network, loading: &[f64], own: &[f64]) -> Vec<Arc<dyn Observable>> {
+/// The observables of a student.
+pub(super) fn of(spec: &LowRank) -> Vec<Arc<dyn Observable>> {
+    let (teacher, frozen) = spec.loadings();
     let matched = |all: bool| -> Arc<dyn Observable> {
-        Arc::new(Matched { network: network.clone(), loading: loading.to_vec(), all })
+        Arc::new(Matched { strength: spec.xi(), loading: teacher.clone(), all })
     };
-    match kind {
-        Kind::RankOne => {
-            vec![
-                Arc::new(Overlap),
-                Arc::new(LoadingOverlap { teacher: loading.to_vec(), frozen: own.to_vec() }),
-            ]
+    match spec.student {
+        StudentKind::RankOne | StudentKind::LazyRankOne => {
+            vec![Arc::new(Overlap), Arc::new(LoadingOverlap { teacher, frozen })]
         }
-        Kind::SingleIndex => vec![Arc::new(Overlap)],
-        Kind::FromScratch => vec![matched(true), matched(false)],
-        Kind::Other => Vec::new(),
+        StudentKind::SingleIndex | StudentKind::FirstMoment => vec![Arc::new(Overlap)],
+        StudentKind::FromScratch => vec![matched(true), matched(false)],
+        StudentKind::LazyFullRank | StudentKind::SecondLayer => Vec::new(),
     }
 }
 
@@ -76,7 +61,8 @@ impl Observable for LoadingOverlap {
 /// teachers; `best` the largest of all.
 #[derive(Debug, Clone)]
 struct Matched {
-    network: Network,
+    /// ξ.
+    strength: f64,
     loading: Vec<f64>,
     all: bool,
 }
@@ -88,7 +74,7 @@ impl Observable for Matched {
     fn measure(&self, snapshot: &Snapshot) -> f64 {
         let g = snapshot.moment(0);
         let k = self.loading.len();
-        let shift = |j: usize| self.network.strength * self.loading[j];
+        let shift = |j: usize| self.strength * self.loading[j];
         let u = 2 * k;
         let largest = |j: usize| {
             let length = g[(k + j, k + j)] + 2.0 * shift(j) * g[(k + j, u)] + shift(j).powi(2) * g[(u, u)];

@@ -1,4 +1,5 @@
-//! Orthonormal W, quantised loadings, normalised mode: the signal in closed form, its zeros, basins and flow (section 4).
+//! Orthonormal W, quantised loadings, normalised mode: the signal in closed form, its zeros, basins and flow
+//! (docs/derivations/low-rank-perturbation.md#s4-3, docs/derivations/low-rank-perturbation.md#s4-4).
 
 use super::network::{Kernel, Network};
 use didact_math::activation::Activation;
@@ -99,7 +100,7 @@ impl<'a> Signal<'a> {
     }
 
     /// h(m) = 2θ { [(k²+BB) − (k+O)]/2 K′(θm) − [(k²−BB) − (k−O)]/2 K′(−θm)
-    ///            + (k+O)/2 K′(1−θ+θm) − (k−O)/2 K′(1−θ−θm) }.
+    ///            + (k+O)/2 K′(1−θ+θm) − (k−O)/2 K′(1−θ−θm) }  (docs/derivations/low-rank-perturbation.md#eq-19).
     pub fn at(&self, m: f64) -> f64 {
         let (theta, kernel) = (self.theta, &self.kernel);
         self.combine([
@@ -256,7 +257,8 @@ fn integral(f: impl Fn(f64) -> f64, a: f64, b: f64) -> f64 {
     last
 }
 
-/// Condition 3 of the convergence theorem over uniform signs (λ = 1): s h(s m) ≥ |h(0)|/2 on [0, 1], s = sign h(0).
+/// Condition 3 of the convergence theorem over uniform signs (λ = 1): s h(s m) ≥ |h(0)|/2 on [0, 1], s = sign h(0)
+/// (docs/derivations/low-rank-perturbation.md#eq-23).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ConditionProbability {
     /// P(condition 3).
@@ -414,7 +416,7 @@ mod tests {
 
     #[test]
     fn exact_cancellations_of_the_signal_are_seen() {
-        // ReLU at θ = 1/2: 3 BB + O = 0 cancels exactly (section 4.4).
+        // ReLU at θ = 1/2: 3 BB + O = 0 cancels exactly (docs/derivations/low-rank-perturbation.md#s4-4).
         let relu = parse("relu").unwrap();
         for (k, zero) in [(5, 0.1171875), (16, 0.0628312)] {
             assert!((condition_probability(&*relu, k, 0.5).zero - zero).abs() < 6e-8, "{k}");

@@ -1,7 +1,8 @@
 //! The average over (a, b), independent normals, of functions of a and z = m a + √(1−m²) b.
 //!
 //! Polynomials: Gauss-Hermite, exact. Smooth: the trapezoidal grid. Two straight pieces (ReLU, |z|): polar coordinates
-//! with panels that end where the integrand has kinks, a plain grid only gives 4 digits (section 5.4).
+//! with panels that end where the integrand has kinks, a plain grid only gives 4 digits
+//! (docs/derivations/low-rank-perturbation.md#s5-4).
 
 use didact_math::activation::Activation;
 use didact_math::gauss::GaussianRule;

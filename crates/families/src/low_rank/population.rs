@@ -1,7 +1,7 @@
 //! Population theory at frozen loadings: loss, signal, their series, and the law of the signal at zero overlap.
 //!
-//! W, u and û enter through G = W Wᵀ and m = u·û alone; u and û are orthogonal to W here (spec section 4). The general
-//! covariance is that of the rule (`units.rs`).
+//! W, u and û enter through G = W Wᵀ and m = u·û alone; u and û are orthogonal to W here
+//! (docs/derivations/low-rank-perturbation.md#s4). The general covariance is that of the rule (`units.rs`).
 
 use super::network::{Kernel, Network, Pairs, hermite_coefficient};
 use didact_math::linalg::{Mat, dot};
@@ -33,7 +33,8 @@ impl Instance {
         Pairs::new(&*self.network.activation, &variances)
     }
 
-    /// Φ(m) = A² Σ_ij λ_i λ_j {E₀₀[c, c, 1] + E₀₀[ĉ, ĉ, 1] − 2 E₀₀[c, ĉ, m]} = E[(f* − f̂)²]; no factor 1/2.
+    /// Φ(m) = A² Σ_ij λ_i λ_j {E₀₀[c, c, 1] + E₀₀[ĉ, ĉ, 1] − 2 E₀₀[c, ĉ, m]} = E[(f* − f̂)²]; no factor 1/2
+    /// (docs/derivations/low-rank-perturbation.md#eq-14).
     pub fn loss(&self, overlaps: &[f64]) -> Vec<f64> {
         let (k, pairs) = (self.network.units(), self.pairs());
         let (c, s) = (&self.loading, &self.student_loading);
@@ -56,7 +57,8 @@ impl Instance {
 
     /// h(m) = −dΦ/dm = 2 A² κ² ξ² Σ_ij λ_i λ_j c_i ĉ_j E₁₁[cov_ij(m)].
     ///
-    /// The population gradient at û, on the sphere, is −h(m)(u − m û).
+    /// The population gradient at û, on the sphere, is −h(m)(u − m û)
+    /// (docs/derivations/low-rank-perturbation.md#eq-15).
     pub fn signal(&self, overlaps: &[f64]) -> Vec<f64> {
         let (k, pairs) = (self.network.units(), self.pairs());
         let (c, s) = (&self.loading, &self.student_loading);
@@ -69,7 +71,8 @@ impl Instance {
         overlaps.iter().map(|&m| at(m)).collect()
     }
 
-    /// ∂Φ/∂ĉ_l (Euclidean), with K2 = κ² ξ² and E₂₀(s; t) = E[σ″(s) σ(t)] (section 5.6):
+    /// ∂Φ/∂ĉ_l (Euclidean), with K2 = κ² ξ² and E₂₀(s; t) = E[σ″(s) σ(t)]
+    /// (docs/derivations/low-rank-perturbation.md#eq-37):
     ///
     ///   2 A² λ_l K2 {Σ_j λ_j [E₁₁(s_l, s_j) ĉ_j + E₂₀(s_l; s_j) ĉ_l] − Σ_i λ_i [E₁₁(t_i, s_l) c_i m + E₂₀(s_l; t_i) ĉ_l]}.
     pub fn loading_gradient(&self, m: f64) -> Vec<f64> {
@@ -90,7 +93,8 @@ impl Instance {
         (0..k).map(entry).collect()
     }
 
-    /// T(l, s) = Σ_ij λ_i λ_j G_ij^s for odd l, k Σ_ij λ_i c_i λ_j ĉ_j G_ij^s for even l; 0⁰ = 1.
+    /// T(l, s) = Σ_ij λ_i λ_j G_ij^s for odd l, k Σ_ij λ_i c_i λ_j ĉ_j G_ij^s for even l; 0⁰ = 1
+    /// (docs/derivations/low-rank-perturbation.md#eq-18).
     pub fn interaction(&self, l: usize, s: usize) -> f64 {
         self.contract(l, |i, j| self.gram[(i, j)].powi(s as i32))
     }
@@ -103,7 +107,8 @@ impl Instance {
         self.network.units() as f64 * self.sum(|i, j| c[i] * s[j] * power(i, j))
     }
 
-    /// a_0, …, a_{n−1} of h(m) = Σ_l a_l m^l; quantised loadings, normalised mode (section 4.2), t = ξ²/k:
+    /// a_0, …, a_{n−1} of h(m) = Σ_l a_l m^l; quantised loadings, normalised mode
+    /// (docs/derivations/low-rank-perturbation.md#eq-17), t = ξ²/k:
     ///
     ///   a_l = 2 A² t^{l+1} Σ_s C(l+s, l) (l+s+1) μ²_{l+s+1} (1+t)^{−(l+s+1)} T(l, s).
     pub fn signal_series(&self, count: usize) -> Vec<f64> {
@@ -147,7 +152,8 @@ impl Instance {
 /// Most terms of the series: the tail of ReLU at t = 0.01, (1+t)^{−p}, is then below 1e-12.
 const SERIES_LIMIT: usize = 3000;
 
-/// Variance of h(0) over independent uniform signs of c and ĉ: Σ_ij Q_ij², Q_ij = 2 A² θ λ_i λ_j K′(G_ij/s²) (section 4.4).
+/// Variance of h(0) over independent uniform signs of c and ĉ: Σ_ij Q_ij², Q_ij = 2 A² θ λ_i λ_j K′(G_ij/s²)
+/// (docs/derivations/low-rank-perturbation.md#eq-24).
 pub fn signal_variance(network: &Network, gram: &Mat) -> f64 {
     let kernel = Kernel::new(&*network.activation, 1.0);
     let theta = network.theta();

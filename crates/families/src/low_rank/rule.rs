@@ -1,23 +1,26 @@
 //! The rules: square loss without the factor 1/2, student and teacher sharing the frozen rows W.
 
+use super::lanes;
 use super::network::Network;
 use super::noise::gradient_noise;
 use super::students::{FromScratch, Perturbed, RankOne, SecondLayer, SingleIndex};
 use super::units::{LinearUnits, residual_risk};
-use super::{observables, side_by_side};
 use didact_math::linalg::Mat;
 use didact_model::averages;
-use didact_model::linearised::Linearised;
-use didact_model::observable::Observable;
-use didact_model::rule::{Averages, Batch, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape, one_by_one};
-use didact_model::square_loss::{Student, Teacher};
+use didact_model::loss::Loss;
+use didact_model::rule::{Averages, Batch, Law, LocalRule, Needed, kicks_one_by_one};
+use didact_model::teacher_student::{ClosedForms, Student, Teacher, TeacherRows, TeacherStudent};
 use std::fmt::Debug;
-use std::sync::Arc;
 
-/// A student and a teacher whose pre-activations are linear in the fields, or not.
+/// A student whose pre-activations are linear in the fields.
 pub(super) trait Trainee: Student {
-    /// The units of f̂ as combinations of all fields of the rule, with the trained scalars; `None` if it has others.
-    fn units(&self, rows: usize, scalars: &[f64]) -> Option<LinearUnits>;
+    /// The units of f̂ as combinations of all fields of the rule, at these trained scalars.
+    fn units(&self, rows: usize, scalars: &[f64]) -> LinearUnits;
+
+    /// Whether one trained row perturbs the rows W, so that the neurons may be independent given its field and the teacher's.
+    fn perturbs_by_one_row(&self) -> bool {
+        false
+    }
 
     /// ∂(pre-activation of unit l)/∂(scalar l) is this times the field of the first trained row; 0 without scalars, and
     /// `None` when the scalars enter in another way.
@@ -25,8 +28,8 @@ pub(super) trait Trainee: Student {
         Some(0.0)
     }
 
-    /// How outputs and gradients of many samples are computed side by side; `None` if one by one.
-    fn abreast(&self) -> Option<side_by_side::Network<'_>> {
+    /// The network whose outputs and gradients are computed for several samples at once; `None` if sample by sample.
+    fn in_lanes(&self) -> Option<lanes::Network<'_>> {
         None
     }
 }
@@ -36,12 +39,15 @@ pub(super) trait Labels: Teacher {
     /// Its units, reading the fields from `first` on.
     fn units(&self, rows: usize, first: usize) -> LinearUnits;
 
-    /// How labels of many samples are computed side by side.
-    fn abreast(&self) -> side_by_side::Network<'_>;
+    /// The network whose labels are computed for several samples at once.
+    fn in_lanes(&self) -> lanes::Network<'_>;
 }
 
 impl Trainee for RankOne {
-    fn units(&self, rows: usize, scalars: &[f64]) -> Option<LinearUnits> {
+    fn perturbs_by_one_row(&self) -> bool {
+        true
+    }
+    fn units(&self, rows: usize, scalars: &[f64]) -> LinearUnits {
         let Network { strength, scale, output_scale, .. } = self.network;
         let c = self.loadings(scalars);
         let rows = Mat::from_fn(c.len(), rows, |l, h| match h {
@@ -50,30 +56,30 @@ impl Trainee for RankOne {
             _ => 0.0,
         });
         let weights = self.network.second_layer.iter().map(|l| output_scale * l).collect();
-        Some(LinearUnits { rows, weights })
+        LinearUnits { rows, weights }
     }
     fn scalar_gain(&self) -> Option<f64> {
         Some(if self.trained { self.network.scale * self.network.strength } else { 0.0 })
     }
-    fn abreast(&self) -> Option<side_by_side::Network<'_>> {
+    fn in_lanes(&self) -> Option<lanes::Network<'_>> {
         let Self { network, loading, .. } = self;
-        (!self.trained).then_some(side_by_side::Network::Perturbed { network, loading, along: 0, base: 1 })
+        (!self.trained).then_some(lanes::Network::Perturbed { network, loading, along: 0, base: 1 })
     }
 }
 
 impl Trainee for FromScratch {
-    fn units(&self, rows: usize, _scalars: &[f64]) -> Option<LinearUnits> {
+    fn units(&self, rows: usize, _scalars: &[f64]) -> LinearUnits {
         let k = self.network.units();
         let weights = self.network.second_layer.iter().map(|l| self.network.output_scale * l).collect();
-        Some(LinearUnits { rows: Mat::from_fn(k, rows, |l, h| f64::from(u8::from(l == h))), weights })
+        LinearUnits { rows: Mat::from_fn(k, rows, |l, h| f64::from(u8::from(l == h))), weights }
     }
-    fn abreast(&self) -> Option<side_by_side::Network<'_>> {
-        Some(side_by_side::Network::Free { network: &self.network, weights: &self.network.second_layer })
+    fn in_lanes(&self) -> Option<lanes::Network<'_>> {
+        Some(lanes::Network::Free { network: &self.network, weights: &self.network.second_layer })
     }
 }
 
 impl Trainee for SecondLayer {
-    fn units(&self, rows: usize, scalars: &[f64]) -> Option<LinearUnits> {
+    fn units(&self, rows: usize, scalars: &[f64]) -> LinearUnits {
         let k = self.network.units();
         let Network { strength, scale, output_scale, .. } = self.network;
         let shift = scale * strength / (k as f64).sqrt();
@@ -88,16 +94,9 @@ impl Trainee for SecondLayer {
             }
             _ => 0.0,
         });
-        Some(LinearUnits { rows, weights: scalars.iter().map(|a| output_scale * a).collect() })
+        LinearUnits { rows, weights: scalars.iter().map(|a| output_scale * a).collect() }
     }
     fn scalar_gain(&self) -> Option<f64> {
-        None
-    }
-}
-
-/// Lazy students are linear in what is trained: their averages are those of `lazy.rs`, or quadrature.
-impl<S: Student> Trainee for Linearised<S> {
-    fn units(&self, _rows: usize, _scalars: &[f64]) -> Option<LinearUnits> {
         None
     }
 }
@@ -114,9 +113,9 @@ impl Labels for Perturbed {
         let weights = self.network.second_layer.iter().map(|l| output_scale * l).collect();
         LinearUnits { rows, weights }
     }
-    fn abreast(&self) -> side_by_side::Network<'_> {
+    fn in_lanes(&self) -> lanes::Network<'_> {
         let Self { network, loading } = self;
-        side_by_side::Network::Perturbed { network, loading, along: loading.len(), base: 0 }
+        lanes::Network::Perturbed { network, loading, along: loading.len(), base: 0 }
     }
 }
 
@@ -125,47 +124,41 @@ impl Labels for SingleIndex {
         let rows = Mat::from_fn(1, rows, |_, h| f64::from(u8::from(h == first)));
         LinearUnits { rows, weights: vec![self.network.output_scale] }
     }
-    fn abreast(&self) -> side_by_side::Network<'_> {
-        side_by_side::Network::Free { network: &self.network, weights: &[1.0] }
+    fn in_lanes(&self) -> lanes::Network<'_> {
+        lanes::Network::Free { network: &self.network, weights: &[1.0] }
     }
 }
 
 /// loss = (f* + noise − f̂)². Frozen rows are shared: student and teacher both read them from the first.
-#[derive(Debug, Clone)]
-pub(super) struct SharedLoss<S, T> {
-    /// The network that learns.
-    pub(super) student: S,
-    /// The network that labels.
-    pub(super) teacher: T,
-    /// σ, of both.
-    pub(super) network: Network,
-    /// c, for the observables.
-    pub(super) loading: Vec<f64>,
-    /// ĉ, or where it starts.
-    pub(super) student_loading: Vec<f64>,
-    /// What is observed.
-    pub(super) kind: observables::Kind,
+pub(super) type SharedLoss<S, T> = TeacherStudent<S, T, SharedForms>;
+
+/// A student and a teacher that share the frozen rows, with what is known of them in closed form.
+pub(super) fn shared<S, T, F>(student: S, teacher: T, forms: F) -> TeacherStudent<S, T, F> {
+    TeacherStudent { student, teacher, loss: Loss::SQUARE, teacher_rows: TeacherRows::Shared, forms }
 }
 
-impl<S: Trainee, T: Labels> SharedLoss<S, T> {
-    #[inline]
-    fn label(&self, sample: &Sample) -> f64 {
-        let trained = self.student.shape().trained;
-        self.teacher.label(&sample.fields[trained..]) + sample.noise
-    }
+/// Averages of two-layer networks whose pre-activations are linear in the fields.
+#[derive(Debug, Clone)]
+pub(super) struct SharedForms {
+    /// σ, of both.
+    pub(super) network: Network,
+    /// c.
+    pub(super) loading: Vec<f64>,
+}
 
+impl SharedForms {
     /// Units of f* and of f̂ at these scalars.
-    fn units(&self, scalars: &[f64]) -> Option<(LinearUnits, LinearUnits)> {
-        let shape = self.shape();
-        let student = self.student.units(shape.rows(), scalars)?;
-        Some((self.teacher.units(shape.rows(), shape.trained), student))
+    fn units<S: Trainee, T: Labels>(pair: &SharedLoss<S, T>, scalars: &[f64]) -> (LinearUnits, LinearUnits) {
+        let shape = pair.shape();
+        let student = pair.student.units(shape.rows(), scalars);
+        (pair.teacher.units(shape.rows(), shape.trained), student)
     }
 
     /// N = 4 E[D² F²] where the neurons are independent given û·x and u·x: orthonormal W, orthogonal to u and û.
-    fn independent_noise(&self, law: &Law) -> Option<f64> {
+    fn independent_noise<S: Trainee>(&self, student: &S, law: &Law) -> Option<f64> {
         let c = law.covariance;
         let (loading, k) = (&self.loading, self.loading.len());
-        if self.kind != observables::Kind::RankOne || c.rows() != k + 2 {
+        if !student.perturbs_by_one_row() || c.rows() != k + 2 {
             return None;
         }
         let away = (1..=k).all(|i| {
@@ -174,7 +167,7 @@ impl<S: Trainee, T: Labels> SharedLoss<S, T> {
                 && c[(i, k + 1)].abs() < 1e-10
         });
         let unit = (c[(0, 0)] - 1.0).abs() < 1e-10 && (c[(k + 1, k + 1)] - 1.0).abs() < 1e-10;
-        let student = self.student.units(k + 2, law.scalars)?;
+        let student = student.units(k + 2, law.scalars);
         let gain = self.network.scale * self.network.strength;
         let own: Vec<f64> = (0..k).map(|l| student.rows[(l, 0)] / gain).collect();
         let m = c[(0, k + 1)].clamp(-1.0, 1.0);
@@ -185,75 +178,44 @@ impl<S: Trainee, T: Labels> SharedLoss<S, T> {
     }
 }
 
-impl<S: Trainee, T: Labels> LocalRule for SharedLoss<S, T> {
-    fn shape(&self) -> Shape {
-        let own = self.student.shape();
-        Shape { frozen: own.frozen.max(self.teacher.directions()), ..own }
-    }
-
-    fn jumps(&self) -> Jumps {
-        Jumps { trained: !self.network.activation.kinks().is_empty(), frozen: false }
-    }
-
-    fn loss(&self, sample: &Sample) -> f64 {
-        (self.label(sample) - self.student.output(sample.fields, sample.scalars)).powi(2)
-    }
-
-    #[inline]
-    fn kick(&self, sample: &Sample, out: &mut Kick) {
-        let output = self.student.gradient(sample.fields, sample.scalars, out);
-        let slope = -2.0 * (self.label(sample) - output);
-        out.rows.iter_mut().chain(&mut out.scalars).for_each(|g| *g *= slope);
-    }
-
-    fn kick_batch(&self, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
-        let trained = self.student.shape().trained;
-        match self.student.abreast() {
-            Some(student) => side_by_side::kicks(&student, &self.teacher.abreast(), trained, batch, rows),
-            None => one_by_one(self, batch, rows, scalars),
-        }
-    }
-
-    fn steps_abreast(&self) -> bool {
-        self.student.abreast().is_some()
-    }
-
+impl<S: Trainee, T: Labels> ClosedForms<S, T> for SharedForms {
     /// The drift in closed form from pair averages; the noise by independent neurons where that holds, else by quadrature.
-    fn averages(&self, law: &Law, needed: Needed, out: &mut Averages) {
-        let units = self.units(law.scalars).zip(self.student.scalar_gain());
-        let Some(((teacher, student), gain)) = units.filter(|_| law.covariance.is_finite()) else {
-            return averages::by_quadrature(self, law, needed, out);
-        };
+    fn averages(&self, pair: &SharedLoss<S, T>, law: &Law, needed: Needed, out: &mut Averages) {
+        let gain = pair.student.scalar_gain().filter(|_| law.covariance.is_finite());
+        let Some(gain) = gain else { return averages::by_quadrature(pair, law, needed, out) };
+        let (teacher, student) = Self::units(pair, law.scalars);
         let noise = match needed {
             Needed::Drift => Some(0.0),
-            Needed::DriftAndNoise => self.independent_noise(law),
+            Needed::DriftAndNoise => self.independent_noise(&pair.student, law),
         };
         match noise {
             Some(noise) => {
                 out.noise.fill(noise);
                 out.error = 0.0;
             }
-            None => averages::by_quadrature(self, law, needed, out),
+            None => averages::by_quadrature(pair, law, needed, out),
         }
-        let shape = self.shape();
+        let shape = pair.shape();
         super::units::drift(&*self.network.activation, law.covariance, &teacher, &student, shape, gain, out);
     }
 
-    fn own_frozen(&self) -> usize {
-        // W; a student from scratch knows nothing of it, and a refit has no rows to move.
-        if self.student.shape().trained == 0 { 0 } else { self.student.shape().frozen }
-    }
-
-    fn observables(&self) -> Vec<Arc<dyn Observable>> {
-        observables::of(self.kind, &self.network, &self.loading, &self.student_loading)
-    }
-
-    fn risk(&self, law: &Law) -> f64 {
-        match self.units(law.scalars).filter(|_| law.covariance.is_finite()) {
-            Some((teacher, student)) => {
-                residual_risk(&*self.network.activation, law.covariance, &teacher, &student)
-            }
-            None => averages::risk_by_quadrature(self, law).value,
+    fn risk(&self, pair: &SharedLoss<S, T>, law: &Law) -> f64 {
+        if !law.covariance.is_finite() {
+            return f64::NAN;
         }
+        let (teacher, student) = Self::units(pair, law.scalars);
+        residual_risk(&*self.network.activation, law.covariance, &teacher, &student)
+    }
+
+    fn kick_batch(&self, pair: &SharedLoss<S, T>, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
+        let trained = pair.student.shape().trained;
+        match pair.student.in_lanes() {
+            Some(student) => lanes::kicks(&student, &pair.teacher.in_lanes(), trained, batch, rows),
+            None => kicks_one_by_one(pair, batch, rows, scalars),
+        }
+    }
+
+    fn steps_in_lanes(&self, pair: &SharedLoss<S, T>) -> bool {
+        pair.student.in_lanes().is_some()
     }
 }

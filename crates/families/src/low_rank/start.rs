@@ -241,7 +241,7 @@ fn unit_rows(stream: &mut Stream, rows: usize, dimension: u64) -> Mat {
 
 impl Start for LowRankStart {
     fn draw(&self, setting: &Setting) -> Result<Overlaps, StartError> {
-        let Shape { trained, frozen, scalars } = setting.shape;
+        let Shape { trained, frozen, scalars, .. } = setting.shape;
         if self.scalars.len() != scalars {
             return Err(StartError::Scalars { given: self.scalars.len(), expected: scalars });
         }

@@ -5,7 +5,7 @@
 use super::network::{Network, TOGETHER};
 use didact_math::linalg::dot;
 use didact_model::rule::{Kick, Shape};
-use didact_model::square_loss::{Student, Teacher};
+use didact_model::teacher_student::{Student, Teacher};
 
 /// The labels f(x; c, u); fields are W x, then u·x.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ impl RankOne {
 impl Student for RankOne {
     fn shape(&self) -> Shape {
         let k = self.loading.len();
-        Shape { trained: 1, frozen: k, scalars: if self.trained { k } else { 0 } }
+        Shape { trained: 1, frozen: k, scalars: if self.trained { k } else { 0 }, ..Shape::default() }
     }
 
     fn output(&self, fields: &[f64], scalars: &[f64]) -> f64 {
@@ -81,6 +81,10 @@ impl Student for RankOne {
         out.rows[0] = gain * slope;
         output_scale * value
     }
+
+    fn has_kinks(&self) -> bool {
+        !self.network.activation.kinks().is_empty()
+    }
 }
 
 /// A Σ_i λ_i σ(κ(w_i·x + Δ_i·x)) with rows Δ_i that are trained: all of the first layer.
@@ -93,7 +97,7 @@ pub(super) struct FullRank {
 impl Student for FullRank {
     fn shape(&self) -> Shape {
         let k = self.network.units();
-        Shape { trained: k, frozen: k, scalars: 0 }
+        Shape { trained: k, frozen: k, ..Shape::default() }
     }
 
     fn output(&self, fields: &[f64], _scalars: &[f64]) -> f64 {
@@ -116,6 +120,10 @@ impl Student for FullRank {
         }
         output_scale * sum
     }
+
+    fn has_kinks(&self) -> bool {
+        !self.network.activation.kinks().is_empty()
+    }
 }
 
 /// A Σ_i λ_i σ(v̂_i·x): k free rows that know nothing of W. With one unit, the single-index student.
@@ -127,7 +135,7 @@ pub(super) struct FromScratch {
 
 impl Student for FromScratch {
     fn shape(&self) -> Shape {
-        Shape { trained: self.network.units(), frozen: 0, scalars: 0 }
+        Shape { trained: self.network.units(), ..Shape::default() }
     }
 
     fn output(&self, fields: &[f64], _scalars: &[f64]) -> f64 {
@@ -147,6 +155,10 @@ impl Student for FromScratch {
             slopes.iter_mut().zip(weights).for_each(|(slope, l)| *slope *= self.network.output_scale * l);
         }
         self.network.output_scale * sum
+    }
+
+    fn has_kinks(&self) -> bool {
+        !self.network.activation.kinks().is_empty()
     }
 }
 
@@ -168,7 +180,8 @@ impl Teacher for SingleIndex {
     }
 }
 
-/// Σ_j a_j σ(κ(w_j·x ± ξ û·x/√k)): 2k output weights are refitted, û is kept (section 6.7).
+/// Σ_j a_j σ(κ(w_j·x ± ξ û·x/√k)): 2k output weights are refitted, û is kept
+/// (docs/derivations/low-rank-perturbation.md#s6-7).
 ///
 /// Frozen fields are W x, u·x (not read), û·x.
 #[derive(Debug, Clone)]
@@ -194,7 +207,7 @@ impl SecondLayer {
 impl Student for SecondLayer {
     fn shape(&self) -> Shape {
         let k = self.network.units();
-        Shape { trained: 0, frozen: k + 2, scalars: 2 * k }
+        Shape { frozen: k + 2, scalars: 2 * k, ..Shape::default() }
     }
 
     fn output(&self, fields: &[f64], scalars: &[f64]) -> f64 {
@@ -208,5 +221,9 @@ impl Student for SecondLayer {
             sum += f * a;
         }
         sum
+    }
+
+    fn has_kinks(&self) -> bool {
+        !self.network.activation.kinks().is_empty()
     }
 }

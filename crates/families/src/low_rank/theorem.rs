@@ -2,7 +2,8 @@
 
 use didact_math::linalg::{Mat, dot};
 
-/// What the generic convergence statement prescribes (section 4.6). Conservative by many orders of magnitude.
+/// What the generic convergence statement prescribes (docs/derivations/low-rank-perturbation.md#eq-26). Conservative
+/// by many orders of magnitude.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TheoremConstants {
     /// δ = min{S ε³/(4 μ Lg²), 1}, Lg = ln(d V).
@@ -37,7 +38,8 @@ pub fn theorem_constants(
     }
 }
 
-/// The bounds that the theorems use, up to constants C = γ = 1 (orthonormal W).
+/// The bounds that the theorems use, up to constants C = γ = 1 (orthonormal W):
+/// docs/derivations/low-rank-perturbation.md#eq-27.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TheoremBounds {
     /// V_k = λ_max⁴ k³ ξ² min(k, 4ξ²)/(k + ξ²).
@@ -56,7 +58,8 @@ pub fn theorem_bounds(units: usize, strength: f64, exponent: usize, weights: (f6
     }
 }
 
-/// Where the plateau changes its nature, cubic units, start m ~ d^{−1/2} (section 4.5).
+/// Where the plateau changes its nature, cubic units, start m ~ d^{−1/2}
+/// (docs/derivations/low-rank-perturbation.md#s4-5).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Crossovers {
     /// ξ_1 = (k d/4)^{1/4}: below, no plateau; above, one of length log d.
@@ -75,13 +78,14 @@ pub fn crossovers(units: usize, dimension: f64) -> Crossovers {
 }
 
 /// The base of the separating instance: G_ij = −c_i c_j off the diagonal, so that the w_i + c_i u (ξ = 1, quantised c) are
-/// orthogonal of length √(1 + 1/k) (section 6.5).
+/// orthogonal of length √(1 + 1/k) (docs/derivations/low-rank-perturbation.md#s6-5).
 pub fn orthogonal_teacher_gram(loading: &[f64]) -> Mat {
     let k = loading.len();
     Mat::from_fn(k, k, |i, j| if i == j { 1.0 } else { -loading[i] * loading[j] })
 }
 
-/// c = 2(u′ − u)/|u′ − u|², with which (c, u) and (−c, u′) are one function for σ = z² and W = 1 (section 6.6).
+/// c = 2(u′ − u)/|u′ − u|², with which (c, u) and (−c, u′) are one function for σ = z² and W = 1
+/// (docs/derivations/low-rank-perturbation.md#s6-6).
 ///
 /// `None` when u and u′ coincide or have different lengths.
 pub fn two_optima(u: &[f64], other: &[f64]) -> Option<Vec<f64>> {

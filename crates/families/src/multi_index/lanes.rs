@@ -1,7 +1,7 @@
 //! The loops over samples of a two-layer student.
 
 use didact_math::dispatch;
-use didact_model::output_loss::OutputLoss;
+use didact_model::loss::Loss;
 use didact_model::with_derivatives;
 
 dispatch! {
@@ -61,7 +61,7 @@ dispatch! {
     /// φ and ∂φ/∂h of a student of one unit of weight a, in the places of σ′ and σ″: [`residuals`], the derivatives of the loss,
     /// [`kicks`] and [`own`] in one loop. Where batches are small, loops that follow each other wait for each other.
     pub(super) fn single(
-        loss: OutputLoss,
+        loss: Loss,
         a: f64,
         value: &[f64],
         labels: &[f64],
@@ -83,7 +83,7 @@ dispatch! {
 
 dispatch! {
     /// ∂φ_i/∂z_n = a_i ∂²ℓ/∂f∂y σ′_i ∂h/∂z_n.
-    pub(super) fn frozen(a: f64, loss: OutputLoss, second: &[f64], slope: &[f64], label_slope: &[f64], out: &mut [f64]) {
+    pub(super) fn frozen(a: f64, loss: Loss, second: &[f64], slope: &[f64], label_slope: &[f64], out: &mut [f64]) {
         for (((out, second), slope), label_slope) in out.iter_mut().zip(second).zip(slope).zip(label_slope) {
             *out = a * loss.mixed(*second) * slope * label_slope;
         }

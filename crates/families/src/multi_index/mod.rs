@@ -13,7 +13,8 @@ mod rule;
 use super::{Family, ModelError, Reference};
 use didact_math::activation;
 use didact_model::link::Link;
-use didact_model::output_loss::OutputLoss;
+use didact_model::loss::Loss;
+use didact_model::problem::Problem;
 use didact_model::rule::LocalRule;
 use rule::TwoLayerRule;
 use schemars::JsonSchema;
@@ -36,7 +37,7 @@ pub struct MultiIndex {
     pub link: String,
     /// ℓ(y, f).
     #[serde(default = "square")]
-    pub loss: OutputLoss,
+    pub loss: Loss,
     /// a_j; all 1 unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<Vec<f64>>,
@@ -49,13 +50,13 @@ fn one() -> usize {
     1
 }
 
-fn square() -> OutputLoss {
-    OutputLoss::Square
+fn square() -> Loss {
+    Loss::HALF_SQUARE
 }
 
 impl MultiIndex {
     /// One unit of σ, a = 1, b = 0, and one latent direction.
-    pub fn single(activation: &str, link: &str, loss: OutputLoss) -> Self {
+    pub fn single(activation: &str, link: &str, loss: Loss) -> Self {
         Self {
             students: 1,
             directions: 1,
@@ -65,6 +66,11 @@ impl MultiIndex {
             weights: None,
             biases: None,
         }
+    }
+
+    fn parsed_link(&self) -> Result<Link, ModelError> {
+        Link::parse(&self.link, self.directions)
+            .map_err(|e| ModelError::Invalid { name: "link", message: e.to_string() })
     }
 }
 
@@ -108,11 +114,10 @@ impl Family for MultiIndex {
         let biases = list("biases", &self.biases, 0.0)?;
         let activation = activation::parse(&self.activation)
             .map_err(|source| ModelError::Activation { name: "activation", source })?;
-        let link = Link::parse(&self.link, self.directions)
-            .map_err(|e| ModelError::Invalid { name: "link", message: e.to_string() })?;
+        let link = self.parsed_link()?;
         check_link(&self.link, &link)?;
-        if let Some(kappa) = self.loss.kappa().filter(|k| !(k.is_finite() && *k > 0.0)) {
-            let message = format!("kappa is {kappa}; it must be positive and finite");
+        if let Some((name, value)) = self.loss.parameter().filter(|(_, v)| !(v.is_finite() && *v > 0.0)) {
+            let message = format!("{name} is {value}; it must be positive and finite");
             return Err(ModelError::Invalid { name: "loss", message });
         }
         let m = self.students as f64;
@@ -124,8 +129,19 @@ impl Family for MultiIndex {
         Vec::new()
     }
 
+    fn standard_noise(&self) -> f64 {
+        self.parsed_link().map_or(0.0, |link| link.standard_noise())
+    }
+
+    fn warning(&self, problem: &Problem) -> Option<String> {
+        let noisy = self.parsed_link().is_ok_and(|link| link.names_noise());
+        (noisy && problem.training.label_noise == 0.0).then(|| {
+            "the link names the noise e, but training.label-noise is 0, so that e is 0; 1 makes it a standard normal".into()
+        })
+    }
+
     fn examples() -> Vec<Self> {
-        let huber = |kappa| OutputLoss::PseudoHuber { kappa };
+        let huber = |kappa| Loss::PseudoHuber { kappa };
         vec![
             Self::single("gelu", "z^2", huber(1.0)),
             Self {
@@ -133,10 +149,10 @@ impl Family for MultiIndex {
                 biases: Some(vec![-0.3]),
                 ..Self::single("quadratic", "z^2", huber(2.0))
             },
-            Self::single("linear", "z", OutputLoss::Square),
-            Self::single("tanh", "z + 0.3z^2", OutputLoss::LogCosh),
-            Self::single("gelu", "z^3 - 3z", OutputLoss::Huber { kappa: 1.0 }),
-            Self::single("gelu", "tanh(z^2)", OutputLoss::Logistic),
+            Self::single("linear", "z", Loss::HALF_SQUARE),
+            Self::single("tanh", "z + 0.3z^2", Loss::LogCosh),
+            Self::single("gelu", "z^3 - 3z", Loss::Huber { kappa: 1.0 }),
+            Self::single("gelu", "tanh(z^2)", Loss::Logistic),
             Self {
                 students: 2,
                 directions: 2,

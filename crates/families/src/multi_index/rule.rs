@@ -6,9 +6,10 @@ use didact_math::linalg::Mat;
 use didact_math::memory::with_room;
 use didact_math::simd::add_scaled;
 use didact_model::link::Link;
-use didact_model::output_loss::OutputLoss;
-use didact_model::problem::Problem;
-use didact_model::rule::{Batch, Expansion, Jumps, Kick, LocalRule, Sample, Shape};
+use didact_model::loss::Loss;
+use didact_model::rule::{
+    Batch, BatchRule, CurvatureRule, Expansion, Jumps, Kick, LabelledRule, LocalRule, Sample, Shape,
+};
 use std::sync::Arc;
 
 /// f = (1/m) Σ_j a_j σ(h_j + b_j) against y = h(z, e), loss ℓ(y, f).
@@ -19,7 +20,7 @@ pub(super) struct TwoLayerRule {
     pub(super) weights: Vec<f64>,
     pub(super) biases: Vec<f64>,
     pub(super) link: Link,
-    pub(super) loss: OutputLoss,
+    pub(super) loss: Loss,
 }
 
 /// What a sample needs once: output, label and jets of the units.
@@ -179,7 +180,7 @@ impl TwoLayerRule {
 
 impl LocalRule for TwoLayerRule {
     fn shape(&self) -> Shape {
-        Shape { trained: self.trained(), frozen: self.link.directions(), scalars: 0 }
+        Shape { trained: self.trained(), frozen: self.link.directions(), ..Shape::default() }
     }
 
     fn loss(&self, sample: &Sample) -> f64 {
@@ -194,24 +195,6 @@ impl LocalRule for TwoLayerRule {
         for (j, out) in out.rows.iter_mut().enumerate() {
             *out = self.weights[j] * slope * units.slopes[j];
         }
-    }
-
-    fn kick_batch(&self, batch: &Batch, rows: &mut [f64], _scalars: &mut [f64]) {
-        let n = batch.size;
-        with_room(self.room(n), |room| {
-            let BatchUnits { residuals, labels, slopes, first, second, .. } = self.batch_units(batch, room);
-            self.loss.slopes(residuals, labels, first, second);
-            for ((out, slope), a) in rows.chunks_exact_mut(n).zip(slopes.chunks_exact(n)).zip(&self.weights) {
-                lanes::kicks(*a, first, slope, out);
-            }
-        });
-    }
-
-    fn loss_batch(&self, batch: &Batch, out: &mut [f64]) {
-        with_room(self.room(batch.size), |room| {
-            let BatchUnits { residuals, labels, .. } = self.batch_units(batch, room);
-            self.loss.values(residuals, labels, out);
-        });
     }
 
     /// ∂φ_i/∂h_j = (a_i a_j/m²) ℓ″ σ′_i σ′_j + δ_ij (a_i/m) ℓ′ σ″_i,      ∂φ_i/∂z_n = (a_i/m) ∂²ℓ/∂f∂y σ′_i ∂h/∂z_n
@@ -236,6 +219,38 @@ impl LocalRule for TwoLayerRule {
         }
     }
 
+    fn batch(&self) -> Option<&dyn BatchRule> {
+        Some(self)
+    }
+
+    fn labelled(&self) -> Option<&dyn LabelledRule> {
+        Some(self)
+    }
+
+    fn curved(&self) -> Option<&dyn CurvatureRule> {
+        Some(self)
+    }
+}
+
+impl BatchRule for TwoLayerRule {
+    fn kick_batch(&self, batch: &Batch, rows: &mut [f64], _scalars: &mut [f64]) {
+        let n = batch.size;
+        with_room(self.room(n), |room| {
+            let BatchUnits { residuals, labels, slopes, first, second, .. } = self.batch_units(batch, room);
+            self.loss.slopes(residuals, labels, first, second);
+            for ((out, slope), a) in rows.chunks_exact_mut(n).zip(slopes.chunks_exact(n)).zip(&self.weights) {
+                lanes::kicks(*a, first, slope, out);
+            }
+        });
+    }
+
+    fn loss_batch(&self, batch: &Batch, out: &mut [f64]) {
+        with_room(self.room(batch.size), |room| {
+            let BatchUnits { residuals, labels, .. } = self.batch_units(batch, room);
+            self.loss.values(residuals, labels, out);
+        });
+    }
+
     fn expand_batch(&self, batch: &Batch, out: Expansion) {
         if self.trained() == 1 && out.columns == 1 && !batch.labels.is_empty() {
             self.single(batch, out);
@@ -243,26 +258,13 @@ impl LocalRule for TwoLayerRule {
             self.several(batch, out);
         }
     }
+}
 
-    fn standard_noise(&self) -> f64 {
-        self.link.standard_noise()
-    }
-
-    fn warning(&self, problem: &Problem) -> Option<String> {
-        (self.link.names_noise() && problem.training.label_noise == 0.0).then(|| {
-            "the link names the noise e, but training.label-noise is 0, so that e is 0; 1 makes it a standard normal".into()
-        })
-    }
-
-    fn jumps(&self) -> Jumps {
-        Jumps { trained: !self.activation.kinks().is_empty(), frozen: self.link.has_jumps() }
-    }
-
-    fn labels(&self, batch: &Batch, out: &mut [f64]) -> bool {
+impl LabelledRule for TwoLayerRule {
+    fn labels(&self, batch: &Batch, out: &mut [f64]) {
         let n = batch.size;
         let frozen: Vec<&[f64]> = batch.fields[self.trained() * n..].chunks_exact(n).collect();
         self.link.labels(&frozen, batch.noise, out);
-        true
     }
 
     fn label_slopes(&self, batch: &Batch, out: &mut [f64]) -> bool {
@@ -280,8 +282,14 @@ impl LocalRule for TwoLayerRule {
         true
     }
 
-    fn label(&self, frozen: &[f64], noise: f64) -> Option<f64> {
-        Some(self.link.label(frozen, noise))
+    fn label(&self, frozen: &[f64], noise: f64) -> f64 {
+        self.link.label(frozen, noise)
+    }
+}
+
+impl CurvatureRule for TwoLayerRule {
+    fn jumps(&self) -> Jumps {
+        Jumps { trained: !self.activation.kinks().is_empty(), frozen: self.link.has_jumps() }
     }
 
     /// One unit: ∂φ/∂h. More: G_j = a_j ℓ′ σ″_j, the block of m Hess that survives when m is large, with the sign of

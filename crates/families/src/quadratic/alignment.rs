@@ -1,4 +1,5 @@
-//! How the student space turns towards the teacher space, and which solution it ends in (spec, sections 3.1 and 6).
+//! How the student space turns towards the teacher space, and which solution it ends in:
+//! docs/derivations/quadratic-networks.md#s3-1 and docs/derivations/quadratic-networks.md#s6.
 
 use super::state::State;
 use didact_math::linalg::{Mat, svd, symmetric_eigen};
@@ -11,9 +12,11 @@ pub fn alignment(state: &State) -> Mat {
     Mat::from_fn(k.rows(), k.cols(), |i, j| 0.5 * (k[(i, j)] + k[(j, i)]))
 }
 
-/// K(t) of the gradient flow from any K(0), t = η α (10): every eigenvector is conserved, and every eigenvalue k obeys
+/// K(t) of the gradient flow from any K(0), t = η α: every eigenvector is conserved, and every eigenvalue k obeys
 ///
-///   dk/dt = ω k (1 − k),   k(t) = k/(k + (1 − k) e^{−ω t}),   ω = 16/(p p*).
+///   dk/dt = ω k (1 − k),   k(t) = k/(k + (1 − k) e^{−ω t}),   ω = 16/(p p*)
+///
+/// (docs/derivations/quadratic-networks.md#eq-10).
 pub fn alignment_at(start: &Mat, students: usize, time: f64) -> Mat {
     let decay = (-16.0 / (students * start.rows()) as f64 * time).exp();
     let eigen = symmetric_eigen(start);
@@ -26,7 +29,8 @@ pub fn alignment_at(start: &Mat, students: usize, time: f64) -> Mat {
     eigen.vectors.times(&Mat::diagonal(&values)).times(&eigen.vectors.transpose())
 }
 
-/// The polar factor S = U Vᵀ of ρ = U diag(s) Vᵀ (25): for p ≥ p* it is ρ (ρᵀρ)^{−1/2}, else (ρ ρᵀ)^{−1/2} ρ.
+/// The polar factor S = U Vᵀ of ρ = U diag(s) Vᵀ: for p ≥ p* it is ρ (ρᵀρ)^{−1/2}, else (ρ ρᵀ)^{−1/2} ρ
+/// (docs/derivations/quadratic-networks.md#eq-25).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Polar {
     /// S, p × p*.
@@ -57,8 +61,9 @@ pub fn polar_factor(rho: &Mat) -> Polar {
     Polar { factor: svd.left.times(&svd.right.transpose()), singular_values: svd.values }
 }
 
-/// Where learning from ρ(0), Q(0) = 1 ends: the solution closest to the start for p ≥ p* (25), the minimum of the risk
-/// for p < p* (3.5):
+/// Where learning from ρ(0), Q(0) = 1 ends: the solution closest to the start for p ≥ p*
+/// (docs/derivations/quadratic-networks.md#eq-25), the minimum of the risk for p < p*
+/// (docs/derivations/quadratic-networks.md#eq-14a):
 ///
 ///   ρ̄ = √g S,   Q̄ = g S Sᵀ,   g = p/p* for p ≥ p*,   g = p (p*+2)/(p* (p+2)) for p < p*.
 pub fn closest_solution(rho: &Mat) -> State {
@@ -68,7 +73,8 @@ pub fn closest_solution(rho: &Mat) -> State {
     State { q: rho.gram(), rho }
 }
 
-/// min |W − W(0)|²/N over all perfect students (26):  p + tr Q(0) − 2 √(p/p*) Σ_i s_i(ρ(0)).
+/// min |W − W(0)|²/N over all perfect students:  p + tr Q(0) − 2 √(p/p*) Σ_i s_i(ρ(0))
+/// (docs/derivations/quadratic-networks.md#eq-26).
 pub(super) fn squared_distance_to_solutions(start: &State) -> f64 {
     let (p, teachers) = (start.rho.rows() as f64, start.rho.cols() as f64);
     let sum: f64 = polar_factor(&start.rho).singular_values.iter().sum();
@@ -78,10 +84,11 @@ pub(super) fn squared_distance_to_solutions(start: &State) -> f64 {
 /// Root mean square of ‖δS‖ when independent noise of variance σ² is added to every entry of ρ = U diag(s) Vᵀ, to first
 /// order in σ, p ≥ p*:
 ///
-///   ⟨‖δS‖²⟩ = σ² [Σ_{i<j} 4/(s_i + s_j)² + (p − p*) Σ_i 1/s_i²].
+///   ⟨‖δS‖²⟩ = σ² [Σ_{i<j} 4/(s_i + s_j)² + (p − p*) Σ_i 1/s_i²]
 ///
-/// On the plateau SGD adds such noise with σ² = κ/(N Q̄) in units of the start (23), so S moves although the equations
-/// conserve it (erratum E11).
+/// (docs/derivations/quadratic-networks.md#eq-26a). On the plateau SGD adds such noise with σ² = κ/(N Q̄) in units of
+/// the start (κ: docs/derivations/quadratic-networks.md#eq-23), so S moves although the equations conserve it
+/// (erratum E11, docs/derivations/quadratic-networks.md#e11).
 pub(super) fn polar_drift(rho: &Mat, variance: f64) -> f64 {
     let s = polar_factor(rho).singular_values;
     let turns: f64 = (0..s.len())
@@ -92,7 +99,8 @@ pub(super) fn polar_drift(rho: &Mat, variance: f64) -> f64 {
     (variance * (turns + surplus * s.iter().map(|s| 1.0 / (s * s)).sum::<f64>())).sqrt()
 }
 
-/// ‖Q A − A Q‖ for A = ρ ρᵀ, the largest entry: zero where S is conserved and (25) holds (erratum E8).
+/// ‖Q A − A Q‖ for A = ρ ρᵀ, the largest entry: zero where S is conserved and learning ends in the closest solution
+/// (erratum E8, docs/derivations/quadratic-networks.md#e8).
 pub(super) fn commutator(start: &State) -> f64 {
     let product = start.q.times(&start.rho.gram());
     let mut difference = product.transpose();
@@ -132,7 +140,8 @@ mod tests {
 
     #[test]
     fn no_perfect_student_is_closer_than_the_polar_one() {
-        // Distance (26) against random orthonormal S: |W − W(0)|² = p + tr Q − 2 √(p/p*) tr(Sᵀ ρ).
+        // The distance of docs/derivations/quadratic-networks.md#eq-26 against random orthonormal S:
+        // |W − W(0)|² = p + tr Q − 2 √(p/p*) tr(Sᵀ ρ).
         let state = random_state(4, 2, 0.3, 8);
         let closest = squared_distance_to_solutions(&state);
         let root = 2.0_f64.sqrt();

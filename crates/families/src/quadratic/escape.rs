@@ -1,4 +1,5 @@
-//! Half-loss times over an ensemble of random starts, and the learning rate that makes them shortest (spec, 4.6).
+//! Half-loss times over an ensemble of random starts, and the learning rate that makes them shortest
+//! (docs/derivations/quadratic-networks.md#s4-6).
 
 use super::singular::{HalfLoss, SingularFlow};
 use didact_math::linalg::Mat;
@@ -69,7 +70,8 @@ mod tests {
 
     #[test]
     fn the_half_loss_time_has_the_published_u_shape() {
-        // Means over 300 starts in the experiments table, F2: 54.2(2) at 0.1, 30.1(1) at 0.27, 49.5(4) at 0.40.
+        // Means over 300 starts, docs/derivations/quadratic-networks.md#f2: 54.2(2) at 0.1, 30.1(1) at 0.27, 49.5(4) at
+        // 0.40.
         let starts = Starts { students: 3, teachers: 3, deviation: 0.01, count: 60, seed: 5 };
         for (eta, mean, error) in [(0.1, 54.2, 0.2), (0.27, 30.1, 0.1), (0.40, 49.5, 0.4)] {
             let found = starts.half_loss(Some(eta), 1e4).unwrap();

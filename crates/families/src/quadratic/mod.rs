@@ -6,8 +6,9 @@
 //! step is s = η/N, and library time s × steps is t = η α. With t̃ = t/p the time scales of all widths coincide.
 //! ρ = W W*ᵀ is `R`, Q = W Wᵀ is `Q`; N⊥ = Q − ρ ρᵀ is the part of the students outside the teacher space.
 //!
-//! Bocchi, Regimbeau, Lucibello, Saglietti & Cammarota, arXiv:2604.03068 (2026). Equation numbers in this folder are
-//! those of the spec quadratic-networks; its section 9 lists where the paper prints something else.
+//! Bocchi, Regimbeau, Lucibello, Saglietti & Cammarota, arXiv:2604.03068 (2026). Every formula is derived in
+//! docs/derivations/quadratic-networks.md; its list of errata (docs/derivations/quadratic-networks.md#s9) says
+//! where the paper prints something else.
 
 mod alignment;
 mod escape;
@@ -30,6 +31,8 @@ pub use stationary::{Stationary, StationaryError, manifold_dimension, student_de
 
 use super::{Family, ModelError, Reference, Refusal};
 use didact_math::linalg::Mat;
+use didact_model::observable::Observable;
+use didact_model::overlaps::Overlaps;
 use didact_model::problem::Problem;
 use didact_model::quantity::Quantity;
 use didact_model::rule::LocalRule;
@@ -77,8 +80,8 @@ impl Family for QuadraticNetworks {
                 return Err(ModelError::Zero { name });
             }
         }
-        let reference = self.reference.as_ref().map(|rows| self.check_reference(rows)).transpose()?;
-        Ok(Arc::new(QuadraticRule::new(self.students, self.teachers, reference)))
+        self.checked_reference()?;
+        Ok(Arc::new(QuadraticRule::new(self.students, self.teachers)))
     }
 
     fn starting_scalars(&self) -> Vec<f64> {
@@ -93,12 +96,29 @@ impl Family for QuadraticNetworks {
         validation::admits(problem)
     }
 
+    fn observables(&self) -> Vec<Arc<dyn Observable>> {
+        let reference = self.checked_reference().ok().flatten();
+        observables::all(self.students, self.teachers, reference.as_ref())
+    }
+
+    fn warning(&self, problem: &Problem) -> Option<String> {
+        validation::learning_rate(problem)
+    }
+
+    fn invariance(&self, start: &Overlaps) -> Option<String> {
+        validation::invariant_set(start)
+    }
+
     fn examples() -> Vec<Self> {
         [(1, 1), (2, 1), (1, 2), (2, 2), (3, 2)].map(|(p, teachers)| Self::new(p, teachers)).into()
     }
 }
 
 impl QuadraticNetworks {
+    fn checked_reference(&self) -> Result<Option<Mat>, ModelError> {
+        self.reference.as_ref().map(|rows| self.check_reference(rows)).transpose()
+    }
+
     fn check_reference(&self, rows: &[Vec<f64>]) -> Result<Mat, ModelError> {
         let invalid = |message: String| ModelError::Invalid { name: "reference", message };
         let rho = Mat::from_rows(rows)

@@ -98,6 +98,7 @@ mod tests {
         .unwrap();
         let problem = Problem {
             rule,
+            about: spec.about(),
             spectrum: Spectrum::isotropic(),
             dimension: None,
             training: Training::online(0.1),

@@ -1,4 +1,5 @@
-//! One step of SGD at finite N: mean and covariance of the change of (ρ, Q), exact for every N (spec, 5').
+//! One step of SGD at finite N: mean and covariance of the change of (ρ, Q), exact for every N
+//! (docs/derivations/quadratic-networks.md#eq-5p).
 
 use super::state::State;
 use didact_math::linalg::Mat;

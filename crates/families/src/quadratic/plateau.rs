@@ -1,4 +1,5 @@
-//! Norm learning, the plateau and the way out of it, for gradient flow from small overlaps (spec, section 4).
+//! Norm learning, the plateau and the way out of it, for gradient flow from small overlaps:
+//! docs/derivations/quadratic-networks.md#s4.
 
 /// p and p*, as the formulas use them.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,12 +15,14 @@ impl Widths {
         Self { student: student as f64, teacher: teacher as f64 }
     }
 
-    /// ω_ρ = 8/(p p*): overlaps with the teacher grow as exp(ω_ρ t) on the plateau (17).
+    /// ω_ρ = 8/(p p*): overlaps with the teacher grow as exp(ω_ρ t) on the plateau
+    /// (docs/derivations/quadratic-networks.md#eq-17).
     pub(super) fn growth(self) -> f64 {
         8.0 / (self.student * self.teacher)
     }
 
-    /// ω_Q = 16/(p (p+2)): overlaps between students *decay* as exp(−ω_Q t) there (erratum E1).
+    /// ω_Q = 16/(p (p+2)): overlaps between students *decay* as exp(−ω_Q t) there
+    /// (erratum E1, docs/derivations/quadratic-networks.md#e1).
     pub(super) fn decay(self) -> f64 {
         16.0 / (self.student * (self.student + 2.0))
     }
@@ -39,12 +42,14 @@ impl Widths {
         2.0 / self.teacher + 2.0 / self.student
     }
 
-    /// The risk that training can reach: 0 for p ≥ p*, else 2 (p*+2)(p*−p)/(p*² (p+2)) (3.5).
+    /// The risk that training can reach: 0 for p ≥ p*, else 2 (p*+2)(p*−p)/(p*² (p+2))
+    /// (docs/derivations/quadratic-networks.md#eq-14a).
     pub(super) fn least_risk(self) -> f64 {
         staircase(self, self.student.min(self.teacher))
     }
 
-    /// Norms and overlaps while the norms are learned, from uniform norms q0 (16):
+    /// Norms and overlaps while the norms are learned, from uniform norms q0
+    /// (docs/derivations/quadratic-networks.md#eq-16):
     ///
     ///   q(t) = Q̄ x0/(x0 + (1 − x0) e^{−8t/p}),  x0 = q0/Q̄,   ρ(t)/ρ(0) = √(q(t)/q0) e^{ω_ρ t}.
     pub(super) fn norm_learning(self, norm: f64, time: f64) -> (f64, f64) {
@@ -53,12 +58,14 @@ impl Widths {
         (q, (q / norm).sqrt() * (self.growth() * time).exp())
     }
 
-    /// ⟨(R(0) − R(t))/R(0)⟩ from the plateau with overlaps N(0, ε²) (19): 4 ε² (e^{2 ω_ρ t} − 1)/R_pl.
+    /// ⟨(R(0) − R(t))/R(0)⟩ from the plateau with overlaps N(0, ε²): 4 ε² (e^{2 ω_ρ t} − 1)/R_pl
+    /// (docs/derivations/quadratic-networks.md#eq-19).
     pub(super) fn loss_reduction(self, deviation: f64, time: f64) -> f64 {
         4.0 * deviation * deviation * (2.0 * self.growth() * time).exp_m1() / self.plateau_risk()
     }
 
-    /// Time to a loss drop of δ R_pl for n2 = ‖ρ(0)‖² (20), from the plateau and from Q(0) = 1.
+    /// Time to a loss drop of δ R_pl for n2 = ‖ρ(0)‖², from the plateau and from Q(0) = 1
+    /// (docs/derivations/quadratic-networks.md#eq-20).
     pub(super) fn escape_times(self, squared_overlap: f64, drop: f64) -> (f64, f64) {
         let Self { student: p, teacher } = self;
         let scale = p * teacher / 16.0;
@@ -66,7 +73,8 @@ impl Widths {
         (scale * ratio.ln_1p(), scale * (ratio * (p + 2.0) / p).ln())
     }
 
-    /// Mean and spread of the time from Q(0) = 1 over overlaps N(0, ε²) (21).
+    /// Mean and spread of the time from Q(0) = 1 over overlaps N(0, ε²)
+    /// (docs/derivations/quadratic-networks.md#eq-21).
     pub(super) fn escape_statistics(self, deviation: f64, drop: f64) -> (f64, f64) {
         let Self { student: p, teacher } = self;
         let (scale, shape) = (p * teacher / 16.0, p * teacher / 2.0);
@@ -75,7 +83,8 @@ impl Widths {
         (scale * mean, scale * trigamma(shape).sqrt())
     }
 
-    /// R t², q_j t and ‖ρ − ρ̄‖ t for t → ∞ at p > p* (12): power laws, one surplus norm j.
+    /// R t², q_j t and ‖ρ − ρ̄‖ t for t → ∞ at p > p* (docs/derivations/quadratic-networks.md#eq-12): power laws, one
+    /// surplus norm j.
     pub(super) fn tail(self) -> (f64, f64, f64) {
         let Self { student: p, teacher } = self;
         let surplus = p - teacher;
@@ -85,7 +94,8 @@ impl Widths {
     }
 }
 
-/// R_s = 2 (p*−s)(p*+p−s+2)/(p*² (p+2)): the risk with s directions learned and all other students on the plateau (4.5).
+/// R_s = 2 (p*−s)(p*+p−s+2)/(p*² (p+2)): the risk with s directions learned and all other students on the plateau
+/// (docs/derivations/quadratic-networks.md#eq-21a).
 pub(super) fn staircase(widths: Widths, learned: f64) -> f64 {
     let Widths { student: p, teacher } = widths;
     2.0 * (teacher - learned) * (teacher + p - learned + 2.0) / (teacher * teacher * (p + 2.0))

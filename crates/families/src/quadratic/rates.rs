@@ -1,8 +1,10 @@
-//! What a finite learning rate changes: the plateau, its stability, the fastest escape (spec, section 5).
+//! What a finite learning rate changes: the plateau, its stability, the fastest escape
+//! (docs/derivations/quadratic-networks.md#s5).
 
 use super::plateau::Widths;
 
-/// h = 2η/p, k = (p+4)/(p+2), c = 1 + 2/p*: the plateau is Q = x p/(p+2) with h k x² − (1 + 2h) x + 1 + h c = 0 (22).
+/// h = 2η/p, k = (p+4)/(p+2), c = 1 + 2/p*: the plateau is Q = x p/(p+2) with h k x² − (1 + 2h) x + 1 + h c = 0
+/// (docs/derivations/quadratic-networks.md#eq-22).
 #[derive(Debug, Clone, Copy)]
 struct Plateau {
     k: f64,
@@ -36,7 +38,7 @@ pub(super) struct FinitePlateau {
     pub norm: f64,
     /// Γ: ρ grows as exp(Γ α), the loss drop as exp(2 Γ α). Negative when the plateau is stable.
     pub growth: f64,
-    /// V = ⟨e² λ_k² u_l²⟩, which feeds the overlaps at finite N (23).
+    /// V = ⟨e² λ_k² u_l²⟩, which feeds the overlaps at finite N (docs/derivations/quadratic-networks.md#eq-23).
     pub feed: f64,
     /// κ = 8 η² V/(p² Γ): N⟨ρ²⟩(α) = (N ρ(0)² + κ) e^{2Γα} − κ.
     pub seed: f64,
@@ -57,17 +59,19 @@ impl Widths {
         Some(FinitePlateau { norm, growth, feed, seed })
     }
 
-    /// η_sol = p p*/(4 (p*+2)): perfect students are linearly stable below it (p ≥ p*).
+    /// η_sol = p p*/(4 (p*+2)): perfect students are linearly stable below it, p ≥ p*
+    /// (docs/derivations/quadratic-networks.md#eq-22e).
     pub(super) fn solution_rate(self) -> f64 {
         self.student * self.teacher / (4.0 * (self.teacher + 2.0))
     }
 
-    /// η_pl: above it there is no plateau, norms run away.
+    /// η_pl: above it there is no plateau, norms run away (docs/derivations/quadratic-networks.md#eq-22b).
     pub(super) fn plateau_rate(self) -> f64 {
         0.5 * self.student * Plateau::of(self).largest()
     }
 
-    /// η_0 where Γ = 0, if that happens below η_pl: p p*(p+2)/(2 (p*+2)(p+p*+4)).
+    /// η_0 where Γ = 0, if that happens below η_pl: p p*(p+2)/(2 (p*+2)(p+p*+4))
+    /// (docs/derivations/quadratic-networks.md#eq-22c).
     pub(super) fn stable_plateau_rate(self) -> Option<f64> {
         let Self { student: p, teacher } = self;
         let rate = p * teacher * (p + 2.0) / (2.0 * (teacher + 2.0) * (p + teacher + 4.0));
@@ -75,7 +79,7 @@ impl Widths {
         (1.0 + h * c > h * k * c * c).then_some(rate)
     }
 
-    /// η_fast and Γ_max: the fastest escape from the plateau.
+    /// η_fast and Γ_max: the fastest escape from the plateau (docs/derivations/quadratic-networks.md#eq-22d).
     pub(super) fn fastest_escape(self) -> (f64, f64) {
         let Plateau { k, c } = Plateau::of(self);
         let a = k * (1.0 + c) - 2.0;
@@ -84,19 +88,23 @@ impl Widths {
         (0.5 * self.student * (x - 1.0) / denominator, 2.0 * (x - 1.0) * (c - x) / denominator)
     }
 
-    /// d ln R/dα at the end of learning, p = p* (14):  −(16 η/(p p*)) (1 − η/η_sol).
+    /// d ln R/dα at the end of learning, p = p*:  −(16 η/(p p*)) (1 − η/η_sol)
+    /// (docs/derivations/quadratic-networks.md#eq-14).
     pub(super) fn final_rate(self, learning_rate: f64) -> f64 {
         -2.0 * self.growth() * learning_rate * (1.0 - learning_rate / self.solution_rate())
     }
 
-    /// What multiplies R t² of (12) at a finite learning rate (13): [1 − 8η/(p p*)]/[1 − η/η_sol].
+    /// What multiplies the R t² of docs/derivations/quadratic-networks.md#eq-12 at a finite learning rate:
+    /// [1 − 8η/(p p*)]/[1 − η/η_sol] (docs/derivations/quadratic-networks.md#eq-13).
     pub(super) fn tail_factor(self, learning_rate: f64) -> f64 {
         (1.0 - self.growth() * learning_rate) / (1.0 - learning_rate / self.solution_rate())
     }
 
     /// Growth of ρ per unit α with rows kept at norm 1, at Q = 1, ρ = 0:
     ///
-    ///   8 η/(p p*) − (8 η²/p²)(2/p* + 2/p + 8/p²).
+    ///   8 η/(p p*) − (8 η²/p²)(2/p* + 2/p + 8/p²)
+    ///
+    /// (docs/derivations/quadratic-networks.md#eq-23a).
     pub(super) fn spherical_growth(self, learning_rate: f64) -> f64 {
         let p = self.student;
         self.growth() * learning_rate
@@ -117,7 +125,7 @@ mod tests {
     use didact_math::linalg::{Mat, eigenvalues_general};
     use didact_math::roots::minimum;
 
-    /// p, p*, η_sol, η_pl, η_fast, Γ_max: the table of section 5.
+    /// p, p*, η_sol, η_pl, η_fast, Γ_max: the table of docs/derivations/quadratic-networks.md#s5.
     const TABLE: [(usize, usize, [f64; 4]); 5] = [
         (1, 1, [0.083_333_3, 0.090_094_9, 0.076_184_5, 0.414_213_6]),
         (2, 1, [0.166_666_7, 0.205_213_1, 0.172_546_4, 0.463_850_1]),
@@ -149,7 +157,7 @@ mod tests {
             let found = widths.finite_plateau(eta).unwrap();
             let state = State { rho: Mat::zeros(p, teachers), q: Mat::identity(p).scaled(found.norm) };
             assert!(state.rate_q(eta, 0.0, None).max_abs() < 1e-14, "{p} {teachers}");
-            // Γ is the rate of a small overlap: (3) is linear in ρ.
+            // Γ is the rate of a small overlap: docs/derivations/quadratic-networks.md#eq-3 is linear in ρ.
             let mut seeded = state.clone();
             seeded.rho[(0, 0)] = 1.0;
             let growth = eta * seeded.flow_rho()[(0, 0)];
@@ -180,7 +188,8 @@ mod tests {
 
     /// Largest real part of the eigenvalues of the linearised equations at a perfect student, its manifold excluded.
     fn stability(p: usize, teachers: usize, eta: f64) -> f64 {
-        // Perturbations of ρ and of the upper triangle of Q, by differences of (3) and (4).
+        // Perturbations of ρ and of the upper triangle of Q, by differences of the equations of motion
+        // (docs/derivations/quadratic-networks.md#eq-3, docs/derivations/quadratic-networks.md#eq-4).
         let start = Mat::from_fn(p, teachers, |i, j| f64::from(i == j));
         let rho = start.scaled((p as f64 / teachers as f64).sqrt());
         let end = State { q: rho.gram(), rho };

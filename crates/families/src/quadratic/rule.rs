@@ -1,25 +1,23 @@
 //! The learning rule of quadratic units and its averages, exact at any covariance of the fields.
 
 use super::state::risk;
-use super::{observables, validation};
 use didact_math::linalg::Mat;
-use didact_model::observable::Observable;
-use didact_model::overlaps::Overlaps;
-use didact_model::problem::Problem;
-use didact_model::rule::{Averages, Batch, CurvatureAverages, Kick, Law, LocalRule, Needed, Sample, Shape};
-use std::sync::Arc;
+use didact_model::loss::Loss;
+use didact_model::rule::{
+    Averages, Batch, BatchRule, CurvatureAverages, CurvatureRule, Kick, LabelledRule, Law, LocalRule, Needed,
+    Sample, Shape,
+};
 
-/// loss = e², e = (1/p*) Σ u² − (1/p) Σ λ²; kick_k = −(4/p) e λ_k (1).
+/// loss = e², e = (1/p*) Σ u² − (1/p) Σ λ²; kick_k = −(4/p) e λ_k (docs/derivations/quadratic-networks.md#eq-1).
 #[derive(Debug, Clone)]
 pub(super) struct QuadraticRule {
     students: usize,
     teachers: usize,
-    reference: Option<Mat>,
 }
 
 impl QuadraticRule {
-    pub(super) fn new(students: usize, teachers: usize, reference: Option<Mat>) -> Self {
-        Self { students, teachers, reference }
+    pub(super) fn new(students: usize, teachers: usize) -> Self {
+        Self { students, teachers }
     }
 
     /// D_k in e = Σ_k D_k h_k²: −1/p on students, 1/p* on teachers.
@@ -36,11 +34,11 @@ impl QuadraticRule {
 
 impl LocalRule for QuadraticRule {
     fn shape(&self) -> Shape {
-        Shape { trained: self.students, frozen: self.teachers, scalars: 0 }
+        Shape { trained: self.students, frozen: self.teachers, ..Shape::default() }
     }
 
     fn loss(&self, sample: &Sample) -> f64 {
-        self.error(sample).powi(2)
+        Loss::SQUARE.value(0.0, self.error(sample))
     }
 
     #[inline]
@@ -49,26 +47,6 @@ impl LocalRule for QuadraticRule {
         for (c, h) in out.rows.iter_mut().zip(sample.fields) {
             *c = factor * h;
         }
-    }
-
-    fn kick_batch(&self, batch: &Batch, rows: &mut [f64], _scalars: &mut [f64]) {
-        let size = batch.size;
-        // The errors of all samples stand in the last row until it is their turn to be multiplied.
-        let (earlier, last) = rows.split_at_mut((self.students - 1) * size);
-        last.copy_from_slice(batch.noise);
-        for (row, fields) in batch.fields.chunks_exact(size).enumerate() {
-            let weight = self.weight(row);
-            last.iter_mut().zip(fields).for_each(|(e, h)| *e += weight * h * h);
-        }
-        let gain = -4.0 / self.students as f64;
-        last.iter_mut().for_each(|e| *e *= gain);
-        for (out, fields) in earlier.chunks_exact_mut(size).zip(batch.fields.chunks_exact(size)) {
-            for ((o, h), e) in out.iter_mut().zip(fields).zip(&*last) {
-                *o = e * h;
-            }
-        }
-        let fields = &batch.fields[(self.students - 1) * size..self.students * size];
-        last.iter_mut().zip(fields).for_each(|(e, h)| *e *= h);
     }
 
     /// ∂kick_i/∂h_k = −(4/p) (e δ_ik + 2 D_k h_k h_i).
@@ -82,16 +60,14 @@ impl LocalRule for QuadraticRule {
         }
     }
 
-    fn label(&self, frozen: &[f64], noise: f64) -> Option<f64> {
-        Some(frozen.iter().map(|u| u * u).sum::<f64>() / self.teachers as f64 + noise)
-    }
-
     /// With Σ the covariance of all fields and D = diag(−1/p, …; 1/p*, …), e = hᵀ D h + noise:
     ///
     ///   A_ik = −(4/p) [tr(DΣ) δ_ik + 2 Σ_ik D_k],
     ///   N = (16/p²) [(tr(DΣ)² + 2 tr(DΣDΣ) + Δ) Σ + 4 tr(DΣ) ΣDΣ + 8 ΣDΣDΣ] on the students.
     ///
-    /// For orthonormal teachers these are (3) to (5).
+    /// (docs/derivations/quadratic-networks.md#eq-1b). For orthonormal teachers these give the equations of motion
+    /// docs/derivations/quadratic-networks.md#eq-3, docs/derivations/quadratic-networks.md#eq-4 and
+    /// docs/derivations/quadratic-networks.md#eq-5.
     fn averages(&self, law: &Law, needed: Needed, out: &mut Averages) {
         let (c, p, rows) = (law.covariance, self.students, self.students + self.teachers);
         let gain = -4.0 / p as f64;
@@ -129,8 +105,59 @@ impl LocalRule for QuadraticRule {
         }
     }
 
+    fn risk(&self, law: &Law) -> f64 {
+        let (c, p, rows) = (law.covariance, self.students, self.students + self.teachers);
+        if !c.is_finite() {
+            return f64::NAN;
+        }
+        risk(&c.block(0..p, 0..p), &c.block(0..p, p..rows), &c.block(p..rows, p..rows))
+    }
+
+    fn batch(&self) -> Option<&dyn BatchRule> {
+        Some(self)
+    }
+
+    fn labelled(&self) -> Option<&dyn LabelledRule> {
+        Some(self)
+    }
+
+    fn curved(&self) -> Option<&dyn CurvatureRule> {
+        Some(self)
+    }
+}
+
+impl BatchRule for QuadraticRule {
+    fn kick_batch(&self, batch: &Batch, rows: &mut [f64], _scalars: &mut [f64]) {
+        let size = batch.size;
+        // The errors of all samples stand in the last row until it is their turn to be multiplied.
+        let (earlier, last) = rows.split_at_mut((self.students - 1) * size);
+        last.copy_from_slice(batch.noise);
+        for (row, fields) in batch.fields.chunks_exact(size).enumerate() {
+            let weight = self.weight(row);
+            last.iter_mut().zip(fields).for_each(|(e, h)| *e += weight * h * h);
+        }
+        let gain = -4.0 / self.students as f64;
+        last.iter_mut().for_each(|e| *e *= gain);
+        for (out, fields) in earlier.chunks_exact_mut(size).zip(batch.fields.chunks_exact(size)) {
+            for ((o, h), e) in out.iter_mut().zip(fields).zip(&*last) {
+                *o = e * h;
+            }
+        }
+        let fields = &batch.fields[(self.students - 1) * size..self.students * size];
+        last.iter_mut().zip(fields).for_each(|(e, h)| *e *= h);
+    }
+}
+
+impl LabelledRule for QuadraticRule {
+    fn label(&self, frozen: &[f64], noise: f64) -> f64 {
+        frozen.iter().map(|u| u * u).sum::<f64>() / self.teachers as f64 + noise
+    }
+}
+
+impl CurvatureRule for QuadraticRule {
     /// With h = F z, Σ = F Fᵀ and c_ij = (8/p²) h_i h_j − (4/p) e δ_ij: `E[c]` as in A, and
-    /// `E[c_ij (z zᵀ − 1)]` = (8/p²) (f_i f_jᵀ + f_j f_iᵀ) − δ_ij (8/p) Σ_k D_k f_k f_kᵀ, f_k the rows of F. This is (28).
+    /// `E[c_ij (z zᵀ − 1)]` = (8/p²) (f_i f_jᵀ + f_j f_iᵀ) − δ_ij (8/p) Σ_k D_k f_k f_kᵀ, f_k the rows of F. This is
+    /// the Hessian docs/derivations/quadratic-networks.md#eq-28.
     fn curvature_averages(&self, factor: &Mat, _scalars: &[f64], out: &mut CurvatureAverages) {
         let (p, rows, width) = (self.students, factor.rows(), factor.cols());
         let scale = 8.0 / (p as f64).powi(2);
@@ -150,26 +177,6 @@ impl LocalRule for QuadraticRule {
             }
         }
     }
-
-    fn observables(&self) -> Vec<Arc<dyn Observable>> {
-        observables::all(self.students, self.teachers, self.reference.as_ref())
-    }
-
-    fn risk(&self, law: &Law) -> f64 {
-        let (c, p, rows) = (law.covariance, self.students, self.students + self.teachers);
-        if !c.is_finite() {
-            return f64::NAN;
-        }
-        risk(&c.block(0..p, 0..p), &c.block(0..p, p..rows), &c.block(p..rows, p..rows))
-    }
-
-    fn warning(&self, problem: &Problem) -> Option<String> {
-        validation::learning_rate(problem)
-    }
-
-    fn invariance(&self, start: &Overlaps) -> Option<String> {
-        validation::invariant_set(start)
-    }
 }
 
 #[cfg(test)]
@@ -183,7 +190,7 @@ mod tests {
         let mut stream = Stream::at(Address { seed: 3, replica: 0, step: 0, lane: 0 });
         // The last span is smaller than the number of rows: dependent rows are no special case.
         for (p, teachers, span) in [(2, 1, 3), (1, 2, 3), (2, 2, 3)] {
-            let rule = QuadraticRule::new(p, teachers, None);
+            let rule = QuadraticRule::new(p, teachers);
             let factor = Mat::from_fn(p + teachers, span, |_, _| 0.6 * stream.normal());
             let mut known = CurvatureAverages::new(p, span);
             let mut slow = CurvatureAverages::new(p, span);

@@ -1,4 +1,5 @@
-//! Learning from Q(0) = c 1, in singular values: p + min(p, p*) numbers in place of matrices (spec, section 2.1).
+//! Learning from Q(0) = c 1, in singular values: p + min(p, p*) numbers in place of matrices
+//! (docs/derivations/quadratic-networks.md#s2-1).
 //!
 //! Every matrix of the equations of motion is then diagonal in the singular vectors of ρ(0), at any learning rate:
 //! ρ(t) = U diag(s_i(t)) Vᵀ, Q(t) = U diag(q_i(t)) Uᵀ. The general equations are the test of this.
@@ -49,7 +50,7 @@ impl SingularFlow {
         Self { widths, left: svd.left, right: svd.right, singular: svd.values, norm, learning_rate }
     }
 
-    /// (9): per unit α at a learning rate, per unit t in the flow.
+    /// docs/derivations/quadratic-networks.md#eq-9, per unit α at a learning rate, per unit t in the flow:
     ///
     ///   s' = η (4/p) [τ + 2/p* − 2q/p] s
     ///   q' = η (8/p) [τ q + 2s²/p* − 2q²/p]
@@ -133,7 +134,8 @@ impl SingularFlow {
     }
 }
 
-/// (2') for diagonal matrices: N⊥_i = q_i − s_i², m_i = s_i²/p − 1/p*, and −1/p* for every teacher direction beyond p.
+/// The risk of docs/derivations/quadratic-networks.md#eq-2p for diagonal matrices: N⊥_i = q_i − s_i²,
+/// m_i = s_i²/p − 1/p*, and −1/p* for every teacher direction beyond p.
 fn risk(widths: Widths, s: &[f64], q: &[f64]) -> f64 {
     let Widths { student: p, teacher } = widths;
     let unseen = teacher - s.len() as f64;

@@ -1,4 +1,5 @@
-//! The order parameters ρ and Q of an orthonormal teacher, and what follows from them in closed form (spec, section 2).
+//! The order parameters ρ and Q of an orthonormal teacher, and what follows from them in closed form:
+//! docs/derivations/quadratic-networks.md#s2.
 
 use didact_math::linalg::{Mat, cholesky_psd, dot};
 
@@ -35,12 +36,14 @@ impl State {
         outside
     }
 
-    /// The population risk `E[e²]`, never negative, exact to rounding also where it is tiny (2').
+    /// The population risk `E[e²]`, never negative, exact to rounding also where it is tiny
+    /// (docs/derivations/quadratic-networks.md#eq-2p).
     pub fn risk(&self) -> f64 {
         risk(&self.q, &self.rho, &Mat::identity(self.rho.cols()))
     }
 
-    /// The risk as a polynomial of ρ and Q (2), with its cancellations: analytic also where N⊥ is not a Gram matrix.
+    /// The risk as a polynomial of ρ and Q (docs/derivations/quadratic-networks.md#eq-2), with its cancellations:
+    /// analytic also where N⊥ is not a Gram matrix.
     fn plain_risk(&self) -> f64 {
         let (p, teachers) = self.widths();
         let square = |m: &Mat| dot(m.as_slice(), m.as_slice());
@@ -48,7 +51,8 @@ impl State {
             + 2.0 / (p * p) * square(&self.q)
     }
 
-    /// dρ/dt of the gradient flow, t = η α (6):  (4/p) [(τ + 2/p*) ρ − (2/p) Q ρ].
+    /// dρ/dt of the gradient flow, t = η α:  (4/p) [(τ + 2/p*) ρ − (2/p) Q ρ]
+    /// (docs/derivations/quadratic-networks.md#eq-6).
     pub fn flow_rho(&self) -> Mat {
         let (p, teachers) = self.widths();
         let mut out = self.rho.scaled(4.0 / p * (self.missing_norm() + 2.0 / teachers));
@@ -56,7 +60,8 @@ impl State {
         out
     }
 
-    /// dQ/dt of the gradient flow, t = η α (6):  (8/p) [τ Q + (2/p*) ρ ρᵀ − (2/p) Q²].
+    /// dQ/dt of the gradient flow, t = η α:  (8/p) [τ Q + (2/p*) ρ ρᵀ − (2/p) Q²]
+    /// (docs/derivations/quadratic-networks.md#eq-6).
     pub fn flow_q(&self) -> Mat {
         let (p, teachers) = self.widths();
         let mut out = self.q.scaled(8.0 / p * self.missing_norm());
@@ -65,7 +70,8 @@ impl State {
         out
     }
 
-    /// C = ⟨e² λ λᵀ⟩ (5):  R Q + 4 τ (A/p* − Q²/p) + 8 (A/p*² − (A Q + Q A)/(p p*) + Q³/p²),  A = ρ ρᵀ.
+    /// C = ⟨e² λ λᵀ⟩ = R Q + 4 τ (A/p* − Q²/p) + 8 (A/p*² − (A Q + Q A)/(p p*) + Q³/p²),  A = ρ ρᵀ
+    /// (docs/derivations/quadratic-networks.md#eq-5).
     pub fn noise(&self) -> Mat {
         let (p, teachers) = self.widths();
         let (a, square) = (self.rho.gram(), self.q.times(&self.q));
@@ -79,8 +85,9 @@ impl State {
         out
     }
 
-    /// dQ/dα at learning rate η (4), with label noise of variance Δ; at finite N the mean of N ΔQ has
-    /// C (1 + 6/N) and Δ Q (1 + 2/N), since kick kickᵀ is homogeneous in the Gaussian input.
+    /// dQ/dα at learning rate η (docs/derivations/quadratic-networks.md#eq-4), with label noise of variance Δ; at
+    /// finite N the mean of N ΔQ has C (1 + 6/N) and Δ Q (1 + 2/N), since kick kickᵀ is homogeneous in the Gaussian
+    /// input.
     pub fn rate_q(&self, learning_rate: f64, label_variance: f64, dimension: Option<f64>) -> Mat {
         let p = self.widths().0;
         let excess = |degree: f64| 1.0 + dimension.map_or(0.0, |n| degree / n);
@@ -92,7 +99,8 @@ impl State {
     }
 }
 
-/// The risk `E[e²]` = tr(M)² + 2 tr(M²) for any teacher Gram T, free of cancellation (2'):
+/// The risk `E[e²]` = tr(M)² + 2 tr(M²) for any teacher Gram T, free of cancellation
+/// (docs/derivations/quadratic-networks.md#eq-2p):
 ///
 ///   R = (tr m + tr N⊥/p)² + 2 [‖m‖² + (2/p²) tr(ρ̃ᵀ N⊥ ρ̃) + ‖N⊥‖²/p²],   m = ρ̃ᵀρ̃/p − LᵀL/p*,
 ///
@@ -194,7 +202,8 @@ pub(super) mod tests {
 
     #[test]
     fn a_perfect_student_has_no_risk_to_the_last_digit_that_matters() {
-        // W = √(p/p*) S W*: (2) leaves rounding of order 1e-16 and may be negative, (2') its square.
+        // W = √(p/p*) S W*: the polynomial (docs/derivations/quadratic-networks.md#eq-2) leaves rounding of order 1e-16
+        // and may be negative, the sum of squares (docs/derivations/quadratic-networks.md#eq-2p) leaves its square.
         let s = [[0.6, 0.0], [0.8, 0.0], [0.0, 1.0]];
         let rho = Mat::from_fn(3, 2, |i, j| 1.5_f64.sqrt() * s[i][j]);
         let state = State { q: rho.gram(), rho };

@@ -1,8 +1,11 @@
-//! All stationary points of the population risk, and the Hessian there, in closed form (spec, section 7).
+//! All stationary points of the population risk, and the Hessian there, in closed form:
+//! docs/derivations/quadratic-networks.md#s7.
 
 /// A stationary point (r, s): students span r directions outside and s inside the teacher space.
 ///
-///   τ = 2 (p*−s)/(p* (2+r+s)),   G = g_O = p τ/2 outside,   g_T = p (τ/2 + 1/p*) inside (29).
+///   τ = 2 (p*−s)/(p* (2+r+s)),   G = g_O = p τ/2 outside,   g_T = p (τ/2 + 1/p*) inside
+///
+/// (docs/derivations/quadratic-networks.md#eq-29).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stationary {
     /// p.
@@ -92,14 +95,15 @@ impl Stationary {
         self.outside_norm() + self.students as f64 / self.teachers as f64
     }
 
-    /// The risk R_(r,s) (30); the width p does not enter.
+    /// The risk R_(r,s) (docs/derivations/quadratic-networks.md#eq-30); the width p does not enter.
     pub fn risk(&self) -> f64 {
         let (teachers, r, s) = (self.teachers as f64, self.outside as f64, self.inside as f64);
         2.0 * (teachers - s) * (teachers + r + 2.0) / (teachers * teachers * (2.0 + r + s))
     }
 
-    /// Eigenvalues of the Hessian and how often they occur, ascending, equal ones merged: the table of section 7, in
-    /// N dimensions and unit scaling. Flow rates in t are these eigenvalues.
+    /// Eigenvalues of the Hessian and how often they occur, ascending, equal ones merged: the table
+    /// docs/derivations/quadratic-networks.md#hessian-table, in N dimensions and unit scaling. Flow rates in t are
+    /// these eigenvalues.
     pub fn hessian_spectrum(&self, dimension: usize) -> Result<Vec<(f64, usize)>, StationaryError> {
         self.check(dimension)?;
         let Self { students, teachers, outside: r, inside: s } = *self;

@@ -1,11 +1,11 @@
-//! What a run of this family cannot or should not do, said before it starts (spec, section 12).
+//! What a run of this family cannot or should not do, said before it starts
+//! (docs/derivations/quadratic-networks.md#s12).
 
 use super::alignment::polar_factor;
 use super::plateau::Widths;
 use crate::Refusal;
 use didact_model::overlaps::Overlaps;
 use didact_model::problem::Problem;
-use didact_model::start::Setting;
 
 /// Squared norms of rows on the sphere may differ from 1 by rounding only.
 const UNIT: f64 = 1e-9;
@@ -16,10 +16,8 @@ pub(super) fn admits(problem: &Problem) -> Result<(), Refusal> {
         return Ok(());
     }
     let shape = problem.rule.shape();
-    let setting =
-        Setting { shape, spectrum: &problem.spectrum, dimension: problem.dimension, seed: 0, replica: 0 };
     // A start that cannot be drawn is refused elsewhere, in its own words.
-    let Ok(start) = problem.start.draw(&setting) else { return Ok(()) };
+    let Ok(start) = problem.start.draw(&problem.setting(0, 0)) else { return Ok(()) };
     let plain = start.moment(&problem.spectrum, 0);
     match (0..shape.trained).find(|&k| (plain[(k, k)] - 1.0).abs() > UNIT) {
         None => Ok(()),

@@ -81,23 +81,36 @@ fn hint(nearest: Option<&str>) -> String {
     }
 }
 
+/// Name, one line for lists and help texts, and the instances that every test of activations runs over.
+const CATALOGUE: [(&str, &str, &[&str]); 13] = [
+    ("linear", "z (also `id`)", &["linear"]),
+    ("erf(z)", "error function of z", &["erf(z)"]),
+    ("erf(z/sqrt2)", "error function of z/√2, the convention of Saad and Solla", &["erf(z/sqrt2)"]),
+    ("relu", "max(z, 0)", &["relu"]),
+    ("sigmoid", "1/(1 + e^-z)", &["sigmoid"]),
+    ("tanh", "hyperbolic tangent", &["tanh"]),
+    ("gelu", "z Φ(z), the exact form with erf", &["gelu"]),
+    ("quadratic", "z² (also `quad`)", &["quadratic"]),
+    ("abs", "|z|", &["abs"]),
+    ("He<k>", "Hermite polynomial He_k, k ≤ 60; He3 = z³ − 3z", &["He0", "He1", "He3", "He7"]),
+    ("h<k>", "normalised Hermite polynomial He_k/√k!", &["h12", "h45"]),
+    ("poly(c0, c1, ...)", "c0 + c1 z + c2 z² + ...", &["poly(1, -2, 0.5, 0.25)"]),
+    (
+        "<formula>",
+        "any formula in x (or z), such as tanh(x) + 0.1*x^3",
+        &["tanh(x) + 0.1*x^3", "max(x, -0.5) - 0.1*abs(x - 1)"],
+    ),
+];
+
 /// Names with one line each, for lists and help texts.
 pub fn catalogue() -> Vec<(&'static str, &'static str)> {
-    vec![
-        ("linear", "z (also `id`)"),
-        ("erf(z)", "error function of z"),
-        ("erf(z/sqrt2)", "error function of z/√2, the convention of Saad and Solla"),
-        ("relu", "max(z, 0)"),
-        ("sigmoid", "1/(1 + e^-z)"),
-        ("tanh", "hyperbolic tangent"),
-        ("gelu", "z Φ(z), the exact form with erf"),
-        ("quadratic", "z² (also `quad`)"),
-        ("abs", "|z|"),
-        ("He<k>", "Hermite polynomial He_k, k ≤ 60; He3 = z³ − 3z"),
-        ("h<k>", "normalised Hermite polynomial He_k/√k!"),
-        ("poly(c0, c1, ...)", "c0 + c1 z + c2 z² + ..."),
-        ("<formula>", "any formula in x (or z), such as tanh(x) + 0.1*x^3"),
-    ]
+    CATALOGUE.iter().map(|(name, about, _)| (*name, *about)).collect()
+}
+
+/// Instances of everything in the catalogue.
+#[cfg(test)]
+pub(super) fn instances() -> impl Iterator<Item = &'static str> {
+    CATALOGUE.iter().flat_map(|(_, _, instances)| instances.iter().copied())
 }
 
 /// Words that stand for an activation; the case of letters does not matter.

@@ -1,28 +1,8 @@
 use std::f64::consts::FRAC_1_SQRT_2;
 
+use super::names::instances;
 use super::*;
 use crate::gauss::hermite::of_activation;
-
-const NAMES: [&str; 18] = [
-    "linear",
-    "erf(z)",
-    "erf(z/sqrt2)",
-    "relu",
-    "sigmoid",
-    "tanh",
-    "gelu",
-    "quadratic",
-    "abs",
-    "He0",
-    "He1",
-    "He3",
-    "He7",
-    "h12",
-    "h45",
-    "poly(1, -2, 0.5, 0.25)",
-    "tanh(x) + 0.1*x^3",
-    "max(x, -0.5) - 0.1*abs(x - 1)",
-];
 
 /// Order-eight central difference.
 fn difference(f: impl Fn(f64) -> f64, x: f64, h: f64) -> f64 {
@@ -31,8 +11,17 @@ fn difference(f: impl Fn(f64) -> f64, x: f64, h: f64) -> f64 {
 }
 
 #[test]
+fn every_name_of_the_catalogue_has_an_instance() {
+    let instances: Vec<&str> = instances().collect();
+    for (name, _) in catalogue() {
+        assert!(name.contains(['<', '.']) || instances.contains(&name), "{name}");
+    }
+    assert!(instances.len() >= catalogue().len());
+}
+
+#[test]
 fn slopes_and_curvatures_are_derivatives() {
-    for name in NAMES {
+    for name in instances() {
         let a = parse(name).unwrap();
         // h45 oscillates with wave number √45: the step must resolve it.
         let h = if name == "h45" { 4e-3 } else { 2e-2 };
@@ -64,7 +53,7 @@ fn tails_and_small_arguments_keep_their_digits() {
 
 #[test]
 fn kinks_carry_the_jump_of_the_slope() {
-    for name in NAMES {
+    for name in instances() {
         let a = parse(name).unwrap();
         for kink in a.kinks() {
             let jump = a.slope(kink.at + 1e-9) - a.slope(kink.at - 1e-9);
@@ -78,7 +67,7 @@ fn kinks_carry_the_jump_of_the_slope() {
 
 #[test]
 fn hermite_closed_forms_match_quadrature() {
-    for name in NAMES {
+    for name in instances() {
         let a = parse(name).unwrap();
         for variance in [0.1, 0.5, 1.0, 1.7, 4.0] {
             // The rounding of a sum of terms as large as the norm of σ.
@@ -180,7 +169,7 @@ fn expanded_and_recurrent_hermite_agree() {
 
 #[test]
 fn names_are_read_back() {
-    for name in NAMES {
+    for name in instances() {
         let a = parse(name).unwrap();
         let b = parse(&a.name()).unwrap();
         assert_eq!(a.name(), b.name());
@@ -236,7 +225,7 @@ fn formulas_measure_their_own_resolution() {
 #[test]
 fn jets_of_many_arguments_are_the_jets_one_by_one() {
     let z: Vec<f64> = (0..61).map(|i| 0.173 * f64::from(i) - 5.2).collect();
-    for name in NAMES {
+    for name in instances() {
         let a = parse(name).unwrap();
         let (mut value, mut slope, mut curvature) = (vec![0.0; 61], vec![0.0; 61], vec![0.0; 61]);
         a.jets(&z, &mut value, &mut slope, &mut curvature);

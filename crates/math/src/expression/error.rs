@@ -66,6 +66,12 @@ pub enum Problem {
         /// How many were given.
         found: usize,
     },
+    /// An indicator without its comparison.
+    #[error("expected `>` or `<` in an indicator, found {0}")]
+    Comparison(String),
+    /// Bars that are not a squared length.
+    #[error("bars are for the squared length `|{0}|^2`")]
+    Length(String),
     /// Nesting beyond what evaluation holds.
     #[error("the formula is nested too deeply")]
     TooDeep,
@@ -84,6 +90,7 @@ impl ExpressionError {
             | Problem::UnknownFunction { nearest: Some(name), .. } => Some(format!("did you mean `{name}`?")),
             Problem::MissingOperator(_) => Some("write products with `*`, as in `2*x`".into()),
             Problem::BareFunction(name) => Some(format!("write `{name}(...)`")),
+            Problem::Comparison(_) => Some("write `1{x > 0}`".into()),
             Problem::TooDeep => Some("write it with fewer nested parentheses".into()),
             _ => None,
         }

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! Grammar, loosest first: `+ -`, `* /`, unary minus, `^` (or `**`; groups to the right, so `-x^2 = -(x^2)` and
-//! `2^3^2 = 2^9`). Names may carry an index list, `R[0, 1]`, which belongs to the name (spaces dropped).
+//! `2^3^2 = 2^9`). Names may carry an index list, `R[0, 1]`, which belongs to the name (spaces dropped). `1{a > b}` and `1{a < b}` are
+//! indicators. A [`Notation`] admits more: products without a sign, other names of a variable, squared lengths.
 //! At a break (`abs`, `sign`, `step`, `relu`, `max`, `min` where their argument vanishes) values and slopes are
 //! half-way between the two sides: that is what a Gaussian average tends to as its variance shrinks.
 
@@ -26,6 +27,7 @@ mod tree;
 pub use breaks::Break;
 pub use error::{ExpressionError, Problem};
 pub use jet::Jet;
+pub use parser::Notation;
 
 pub(crate) use error::nearest;
 pub(crate) use function::sigmoid;
@@ -60,14 +62,19 @@ enum Step {
 impl Expression {
     /// Parses a formula of the given variables; any other name is an error that says where it stands.
     pub fn parse(text: &str, variables: &[&str]) -> Result<Self, ExpressionError> {
+        Self::parse_with(text, variables, Notation::default())
+    }
+
+    /// The same in a freer notation, such as that of papers: `3z1^2 z2`.
+    pub fn parse_with(text: &str, variables: &[&str], notation: Notation) -> Result<Self, ExpressionError> {
         let names: Vec<String> = variables.iter().map(|name| parser::without_spaces(name)).collect();
-        let (tree, names) = parser::parse(text, parser::Names::Declared(names))?;
+        let (tree, names) = parser::parse(text, parser::Names::Declared(names), notation)?;
         Self::compile(text, names, tree)
     }
 
     /// Parses a formula and collects its variables in the order in which they first appear.
     pub fn parse_free(text: &str) -> Result<Self, ExpressionError> {
-        let (tree, names) = parser::parse(text, parser::Names::Free)?;
+        let (tree, names) = parser::parse(text, parser::Names::Free, Notation::default())?;
         Self::compile(text, names, tree)
     }
 

@@ -1,7 +1,7 @@
 //! Text to tree: a tokenizer and a Pratt parser. Positions are counted in characters.
 
 use super::error::{ExpressionError, Problem, nearest};
-use super::function::{Binary, Callable, FUNCTIONS};
+use super::function::{Binary, Callable, FUNCTIONS, Function};
 use super::tree::Node;
 
 /// Which names a formula may use.
@@ -15,14 +15,29 @@ const CONSTANTS: [(&str, f64); 2] = [("pi", std::f64::consts::PI), ("e", std::f6
 /// Nesting of parentheses, signs and powers beyond which the parser gives up instead of overflowing.
 const NESTING: usize = 100;
 
-pub(super) fn parse(text: &str, names: Names) -> Result<(Node, Vec<String>), ExpressionError> {
+/// What a formula may use beyond the grammar of every formula.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Notation<'a> {
+    /// Factors side by side are a product, as strong as one with `*`: `3z1`, `z1 z2`, `2(z1 + 1)`.
+    pub implicit_products: bool,
+    /// Other names of variables: (the other name, the variable).
+    pub aliases: &'a [(&'a str, &'a str)],
+    /// The name v of a vector whose components are variables: `|v|^2` is the sum of their squares.
+    pub vector: Option<(&'a str, &'a [&'a str])>,
+}
+
+pub(super) fn parse(
+    text: &str,
+    names: Names,
+    notation: Notation,
+) -> Result<(Node, Vec<String>), ExpressionError> {
     let fail = |(position, problem)| ExpressionError::new(text, position, problem);
     let tokens = tokenize(text).map_err(fail)?;
     let (free, names) = match names {
         Names::Declared(names) => (false, names),
         Names::Free => (true, Vec::new()),
     };
-    let mut parser = Parser { tokens, next: 0, nesting: 0, names, free };
+    let mut parser = Parser { tokens, next: 0, nesting: 0, names, free, notation };
     let tree = parser.formula().map_err(fail)?;
     Ok((tree, parser.names))
 }
@@ -88,7 +103,7 @@ fn tokenize(text: &str) -> Result<Vec<(usize, Token)>, Failure> {
         } else if c == '*' && at(i + 1) == '*' {
             i += 2;
             tokens.push((start, Token::Symbol('^')));
-        } else if "+-*/^(),".contains(c) {
+        } else if "+-*/^(),{}<>|".contains(c) {
             i += 1;
             tokens.push((start, Token::Symbol(c)));
         } else if c == ']' {
@@ -117,15 +132,16 @@ fn infix(symbol: char) -> Option<(u8, u8, Binary)> {
     }
 }
 
-struct Parser {
+struct Parser<'a> {
     tokens: Vec<(usize, Token)>,
     next: usize,
     nesting: usize,
     names: Vec<String>,
     free: bool,
+    notation: Notation<'a>,
 }
 
-impl Parser {
+impl Parser<'_> {
     fn peek(&self) -> &(usize, Token) {
         &self.tokens[self.next]
     }
@@ -153,8 +169,23 @@ impl Parser {
         match self.take() {
             (_, Token::End) => Ok(tree),
             (at, Token::Symbol(')')) => Err((at, Problem::Unopened(')'))),
-            (at, Token::Symbol(',')) => Err((at, Problem::Character(','))),
+            (at, Token::Symbol(symbol)) if symbol != '(' => Err((at, Problem::Character(symbol))),
             (at, other) => Err((at, Problem::MissingOperator(other.describe()))),
+        }
+    }
+
+    /// The operation that follows a value, and whether it is written: a product may be understood.
+    fn operation(&self) -> Option<(u8, u8, Binary, bool)> {
+        match &self.peek().1 {
+            Token::Symbol('(' | '|') | Token::Number(..) | Token::Name(_)
+                if self.notation.implicit_products =>
+            {
+                infix('*').map(|(left, right, operation)| (left, right, operation, false))
+            }
+            Token::Symbol(symbol) => {
+                infix(*symbol).map(|(left, right, operation)| (left, right, operation, true))
+            }
+            _ => None,
         }
     }
 
@@ -164,11 +195,12 @@ impl Parser {
             return Err((self.peek().0, Problem::TooDeep));
         }
         let mut left = self.operand()?;
-        while let Token::Symbol(symbol) = self.peek().1
-            && let Some((left_power, right_power, operation)) = infix(symbol)
+        while let Some((left_power, right_power, operation, is_written)) = self.operation()
             && left_power >= weakest
         {
-            self.take();
+            if is_written {
+                self.take();
+            }
             left = Node::combine(operation, left, self.expression(right_power)?);
         }
         self.nesting -= 1;
@@ -177,7 +209,11 @@ impl Parser {
 
     fn operand(&mut self) -> Result<Node, Failure> {
         match self.take() {
+            (at, Token::Number(_, text)) if text == "1" && self.peek() == &(at + 1, Token::Symbol('{')) => {
+                self.indicator()
+            }
             (_, Token::Number(value, _)) => Ok(Node::Number(value)),
+            (at, Token::Symbol('|')) if self.notation.vector.is_some() => self.squared_length(at),
             (_, Token::Symbol('-')) => Ok(Node::negate(self.expression(UNARY)?)),
             (_, Token::Symbol('+')) => self.expression(UNARY),
             (open, Token::Symbol('(')) => {
@@ -185,18 +221,66 @@ impl Parser {
                 self.close(open)?;
                 Ok(inner)
             }
-            (at, Token::Name(name)) if self.peek().1 == Token::Symbol('(') => self.call(at, name),
+            (at, Token::Name(name)) if self.peek().1 == Token::Symbol('(') && !self.is_factor(&name) => {
+                self.call(at, name)
+            }
             (at, Token::Name(name)) => self.name(at, name),
+            (at, Token::Symbol(symbol)) if "{}<>|".contains(symbol) => Err((at, Problem::Character(symbol))),
             (at, other) => Err((at, Problem::ExpectedValue(other.describe()))),
         }
     }
 
+    /// Whether a name in front of a parenthesis is a factor of a product that is understood, not a function.
+    fn is_factor(&self, name: &str) -> bool {
+        let is_value = |name: &str| {
+            self.names.iter().any(|known| known == name) || CONSTANTS.iter().any(|(known, _)| *known == name)
+        };
+        self.notation.implicit_products && is_value(self.own_name(name))
+    }
+
+    /// `{a > b}` after its 1: the step function of a − b.
+    fn indicator(&mut self) -> Result<Node, Failure> {
+        let (open, _) = self.take();
+        let left = self.expression(0)?;
+        let (larger, smaller) = match self.take() {
+            (_, Token::Symbol('>')) => (left, self.expression(0)?),
+            (_, Token::Symbol('<')) => (self.expression(0)?, left),
+            (_, Token::End) => return Err((open, Problem::Unclosed('{'))),
+            (at, other) => return Err((at, Problem::Comparison(other.describe()))),
+        };
+        self.close_with(open, '{', '}')?;
+        Ok(Node::apply(Function::Step, Node::combine(Binary::Subtract, larger, smaller)))
+    }
+
+    /// `v|^2` after its first bar: Σ_j v_j².
+    fn squared_length(&mut self, at: usize) -> Result<Node, Failure> {
+        let (name, components) = self.notation.vector.unwrap_or_default();
+        let is_square = self.take().1 == Token::Name(name.into())
+            && self.take_if('|')
+            && self.take_if('^')
+            && matches!(self.take().1, Token::Number(2.0, _));
+        let component = |component: &&str| self.names.iter().position(|known| known == component);
+        let found: Option<Vec<usize>> = components.iter().map(component).collect();
+        let squares = found
+            .filter(|_| is_square)
+            .into_iter()
+            .flatten()
+            .map(|i| Node::combine(Binary::Power, Node::Variable(i), Node::Number(2.0)));
+        squares
+            .reduce(|sum, square| Node::combine(Binary::Add, sum, square))
+            .ok_or_else(|| (at, Problem::Length(name.to_owned())))
+    }
+
     fn close(&mut self, open: usize) -> Result<(), Failure> {
-        if self.take_if(')') {
+        self.close_with(open, '(', ')')
+    }
+
+    fn close_with(&mut self, open: usize, opening: char, closing: char) -> Result<(), Failure> {
+        if self.take_if(closing) {
             return Ok(());
         }
         match self.peek() {
-            (_, Token::End) => Err((open, Problem::Unclosed('('))),
+            (_, Token::End) => Err((open, Problem::Unclosed(opening))),
             (at, Token::Symbol(symbol)) => Err((*at, Problem::Character(*symbol))),
             (at, other) => Err((*at, Problem::MissingOperator(other.describe()))),
         }
@@ -233,8 +317,14 @@ impl Parser {
         }
     }
 
+    /// The variable that a name is an alias of, or the name itself.
+    fn own_name<'b>(&'b self, name: &'b str) -> &'b str {
+        self.notation.aliases.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, own)| own)
+    }
+
     fn name(&mut self, at: usize, name: String) -> Result<Node, Failure> {
-        if let Some(i) = self.names.iter().position(|known| *known == name) {
+        let own = self.own_name(&name);
+        if let Some(i) = self.names.iter().position(|known| known == own) {
             return Ok(Node::Variable(i));
         }
         if let Some(&(_, value)) = CONSTANTS.iter().find(|(known, _)| *known == name) {

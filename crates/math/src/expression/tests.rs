@@ -44,6 +44,46 @@ fn names_carry_indices_and_constants_can_be_shadowed() {
 }
 
 #[test]
+fn indicators_stand_in_every_formula() {
+    assert_eq!(value("1{x > 0}", 2.0), 1.0);
+    assert_eq!(value("1{x > 0}", -2.0), 0.0);
+    assert_eq!(value("3*1{x < 1 + 1}*x", 1.5), 4.5);
+    assert_eq!(value("x^2*1{1{x > 0} > 0.5}", 3.0), 9.0);
+    let step = Expression::parse("1{x > 0.5}", &["x"]).unwrap();
+    assert!(step.has_jumps() && step.breaks()[0].at == 0.5);
+    assert_eq!(
+        message("1{x}"),
+        "expected `>` or `<` in an indicator, found `}`\n  1{x}\n     ^\nhint: write `1{x > 0}`"
+    );
+    assert_eq!(message("2*1{x > 0"), "this `{` is never closed\n  2*1{x > 0\n     ^");
+    // An indicator is 1{…}, not any number in front of a brace; a comparison alone is no value.
+    assert!(message("11{x > 0}").contains("unexpected character `{`"));
+    assert!(message("x > 0").contains("unexpected character `>`"));
+}
+
+#[test]
+fn a_freer_notation_is_asked_for() {
+    let notation =
+        Notation { implicit_products: true, aliases: &[("eps", "e")], vector: Some(("z", &["z1", "z2"])) };
+    let free = |text: &str| Expression::parse_with(text, &["z1", "z2", "e"], notation);
+    let at = |text: &str| free(text).unwrap().value(&[2.0, 3.0, 5.0]);
+    assert_eq!(at("3z1 z2^2"), 54.0);
+    assert_eq!(at("1/2z1"), 1.0);
+    assert_eq!(at("-2z1(z2 - 1)(z2 + 1)"), -32.0);
+    assert_eq!(at("|z|^2 + 2|z|^2^2"), 13.0 + 2.0 * 169.0);
+    assert_eq!(at("2e + 0.5eps z1"), 15.0);
+    assert_eq!(at("1e1z1"), 20.0);
+    assert_eq!(at("z1 1{z2 > z1}1{z1>0} tanh(0 z1 + 100)"), 2.0);
+    assert!(
+        free("|z1|^2").is_err() && free("|z|").is_err() && free("|z|^3").is_err() && free("y z1").is_err()
+    );
+    // Without it the same are errors.
+    for text in ["3z1", "z1 z2", "z1(z2)", "eps", "|z|^2"] {
+        assert!(Expression::parse(text, &["z1", "z2", "e"]).is_err(), "{text}");
+    }
+}
+
+#[test]
 fn errors_point_at_the_offending_character() {
     assert_eq!(
         message("2*x + tahn(x)"),

@@ -1,8 +1,9 @@
 //! Closed Gaussian averages of g(z) = erf(z/√2), the Saad-Solla integrals.
 //!
-//! D. Saad and S. Solla, Phys. Rev. E 52, 4225 (1995). C is the covariance of the fields in the order in which they
-//! are listed; repeated fields (a singular C) need no special care. Another unit erf(s z) is g(√2 s z), so it is
-//! covered by [`rescaled`] with factors √2 s, times one factor √2 s per derivative of that field.
+//! D. Saad and S. Solla, Phys. Rev. E 52, 4225 (1995); derived in docs/derivations/power-law-spectra.md#s3-1. C is the
+//! covariance of the fields in the order in which they are listed; repeated fields (a singular C) need no special care.
+//! Another unit erf(s z) is g(√2 s z), so it is covered by [`rescaled`] with factors √2 s, times one factor √2 s per
+//! derivative of that field.
 
 use std::f64::consts::{FRAC_2_PI, PI};
 

@@ -79,7 +79,11 @@ fn abs_pair(c: &[[f64; 2]; 2]) -> PairAverages {
 }
 
 /// a = a₊ z₊ − a₋ (−z)₊ from its slopes [a₋, a₊] below and above 0, and b alike: four ReLU averages, equal in pairs.
-fn piecewise_pair([a_below, a_above]: [f64; 2], [b_below, b_above]: [f64; 2], c: &[[f64; 2]; 2]) -> PairAverages {
+fn piecewise_pair(
+    [a_below, a_above]: [f64; 2],
+    [b_below, b_above]: [f64; 2],
+    c: &[[f64; 2]; 2],
+) -> PairAverages {
     let mirror = [[c[0][0], -c[0][1]], [-c[0][1], c[1][1]]];
     let (same, opposite) = (a_above * b_above + a_below * b_below, a_above * b_below + a_below * b_above);
     let jumps = (a_above - a_below) * (b_above - b_below);

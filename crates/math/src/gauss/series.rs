@@ -10,7 +10,8 @@ use crate::activation::Activation;
 ///   c_k = E[σ h_k],   c′_k = E[σ′ h_k],   c″_k = E[σ″ h_k],      √r c′_k = √(k+1) c_{k+1},   √r c″_k = √(k+1) c′_{k+1}.
 ///
 /// One series per field serves every pair it is part of. Only for activations without kinks: a kink makes c_k fall
-/// like k^{−5/4}, while a pole at distance p makes it fall like e^{−p√(k/r)} (low-rank-perturbation, section 3).
+/// like k^{−5/4}, while a pole at distance p makes it fall like e^{−p√(k/r)}
+/// (docs/derivations/low-rank-perturbation.md#s3).
 #[derive(Clone, Debug)]
 pub struct HermiteSeries {
     variance: f64,
@@ -74,7 +75,8 @@ impl HermiteSeries {
         let deviation = variance.sqrt();
         let slope_size = |(k, c): (usize, &f64)| k as f64 * c * c;
         let whole: f64 = value.iter().enumerate().map(slope_size).sum();
-        let last = value.iter().enumerate().rposition(|entry| slope_size(entry) > NEGLIGIBLE * whole).unwrap_or(0);
+        let last =
+            value.iter().enumerate().rposition(|entry| slope_size(entry) > NEGLIGIBLE * whole).unwrap_or(0);
         if last + 4 >= value.len() {
             return None;
         }

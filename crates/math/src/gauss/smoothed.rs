@@ -127,7 +127,8 @@ impl Smoothed {
 
     /// E[σ(s z) h_k(z)].
     fn coefficients(&self, deviation: f64) -> Box<[f64]> {
-        let rule = GaussianRule::trapezoid(FINEST.min(self.activation.resolution() / deviation), HERMITE_REACH);
+        let rule =
+            GaussianRule::trapezoid(FINEST.min(self.activation.resolution() / deviation), HERMITE_REACH);
         let mut samples: Vec<f64> = rule.nodes.iter().map(|u| deviation * u).collect();
         self.activation.values(&mut samples);
         let (mut orders, mut out) = (vec![0.0; LONGEST], vec![0.0; LONGEST]);
@@ -247,9 +248,8 @@ impl Smoothed {
         }
         let before = side * stride;
         let count = (TILE - 1) * parts + 2 * before + 1;
-        let mut samples: Vec<f64> = (0..count)
-            .map(|k| first as f64 * self.spacing + (k as f64 - before as f64) * pitch)
-            .collect();
+        let mut samples: Vec<f64> =
+            (0..count).map(|k| first as f64 * self.spacing + (k as f64 - before as f64) * pitch).collect();
         self.activation.values(&mut samples);
         for (k, node) in out.chunks_exact_mut(COLUMNS).enumerate() {
             let samples = &samples[k * parts..];
@@ -268,62 +268,62 @@ impl Smoothed {
 
 /// The columns at one point, without the table: the slow way, and the test of the table.
 pub fn direct(activation: &dyn Activation, mean: f64, deviation: f64) -> [f64; COLUMNS] {
-        let mut out = [0.0; COLUMNS];
-        if deviation == 0.0 {
-            let (value, slope, _) = activation.jet(mean);
-            (out[0], out[1], out[2]) = (value, slope * slope, slope);
-            return out;
-        }
-        let spacing = FINEST.min(activation.resolution() / deviation);
-        let rule = GaussianRule::trapezoid(spacing, REACH);
-        let mut samples: Vec<f64> = rule.nodes.iter().map(|u| mean + deviation * u).collect();
-        activation.values(&mut samples);
-        let mut orders = [0.0; ORDERS + 1];
-        for ((u, w), sample) in rule.nodes.iter().zip(&rule.weights).zip(&samples) {
-            polynomials(*u, &mut orders);
-            out[0] += w * sample;
-            for (out, h) in out[2..].iter_mut().zip(&orders[1..]) {
-                *out += w * sample * h;
-            }
-        }
-        let squares = rule.weights.iter().zip(&samples).map(|(w, s)| w * (s - out[0]) * (s - out[0]));
-        out[1] = squares.sum::<f64>() / (deviation * deviation);
-        out[2] /= deviation;
-        out
+    let mut out = [0.0; COLUMNS];
+    if deviation == 0.0 {
+        let (value, slope, _) = activation.jet(mean);
+        (out[0], out[1], out[2]) = (value, slope * slope, slope);
+        return out;
     }
+    let spacing = FINEST.min(activation.resolution() / deviation);
+    let rule = GaussianRule::trapezoid(spacing, REACH);
+    let mut samples: Vec<f64> = rule.nodes.iter().map(|u| mean + deviation * u).collect();
+    activation.values(&mut samples);
+    let mut orders = [0.0; ORDERS + 1];
+    for ((u, w), sample) in rule.nodes.iter().zip(&rule.weights).zip(&samples) {
+        polynomials(*u, &mut orders);
+        out[0] += w * sample;
+        for (out, h) in out[2..].iter_mut().zip(&orders[1..]) {
+            *out += w * sample * h;
+        }
+    }
+    let squares = rule.weights.iter().zip(&samples).map(|(w, s)| w * (s - out[0]) * (s - out[0]));
+    out[1] = squares.sum::<f64>() / (deviation * deviation);
+    out[2] /= deviation;
+    out
+}
 
 /// The largest errors of interpolation over means and over deviations, seen at a few places between the nodes, in units of the
 /// size of σ there.
 fn interpolation_errors(activation: &dyn Activation, spacing: f64, step: f64) -> (f64, f64) {
-        let mut worst = (0.0f64, 0.0f64);
-        let middle = weights(0.5);
-        for (mean, deviation) in
-            [(0.0, 0.0), (0.7, 0.0), (-1.1, 0.0), (1.9, 0.0), (0.3, 0.5), (-0.9, 1.0), (2.1, 1.4)]
-        {
-            let exact = direct(activation, mean, deviation);
-            let size = exact[..3].iter().fold(1e-300f64, |size, c| size.max(c.abs()));
-            // An order enters sums by its square, so an error of a small one counts for little.
-            let scale = |column: usize| {
-                if column < 3 { size } else { size * (size / exact[column].abs().max(1e-3 * size)).min(1e3) }
-            };
-            let compare = |node: &dyn Fn(f64) -> [f64; COLUMNS], worst: &mut f64| {
-                let mut sum = [0.0; COLUMNS];
-                for (k, w) in middle.iter().enumerate() {
-                    let value = node(k as f64 - 3.5);
-                    sum.iter_mut().zip(value).for_each(|(sum, v)| *sum += w * v);
-                }
-                for (c, (got, want)) in sum.iter().zip(exact).enumerate() {
-                    let error = (got - want).abs() / scale(c);
-                    *worst = if error.is_finite() { worst.max(error) } else { f64::NAN };
-                }
-            };
-            compare(&|k| direct(activation, mean + k * spacing, deviation), &mut worst.0);
-            if deviation > 3.5 * step {
-                compare(&|k| direct(activation, mean, deviation + k * step), &mut worst.1);
+    let mut worst = (0.0f64, 0.0f64);
+    let middle = weights(0.5);
+    for (mean, deviation) in
+        [(0.0, 0.0), (0.7, 0.0), (-1.1, 0.0), (1.9, 0.0), (0.3, 0.5), (-0.9, 1.0), (2.1, 1.4)]
+    {
+        let exact = direct(activation, mean, deviation);
+        let size = exact[..3].iter().fold(1e-300f64, |size, c| size.max(c.abs()));
+        // An order enters sums by its square, so an error of a small one counts for little.
+        let scale = |column: usize| {
+            if column < 3 { size } else { size * (size / exact[column].abs().max(1e-3 * size)).min(1e3) }
+        };
+        let compare = |node: &dyn Fn(f64) -> [f64; COLUMNS], worst: &mut f64| {
+            let mut sum = [0.0; COLUMNS];
+            for (k, w) in middle.iter().enumerate() {
+                let value = node(k as f64 - 3.5);
+                sum.iter_mut().zip(value).for_each(|(sum, v)| *sum += w * v);
             }
+            for (c, (got, want)) in sum.iter().zip(exact).enumerate() {
+                let error = (got - want).abs() / scale(c);
+                *worst = if error.is_finite() { worst.max(error) } else { f64::NAN };
+            }
+        };
+        compare(&|k| direct(activation, mean + k * spacing, deviation), &mut worst.0);
+        if deviation > 3.5 * step {
+            compare(&|k| direct(activation, mean, deviation + k * step), &mut worst.1);
         }
-        worst
     }
+    worst
+}
 
 impl Ridge {
     /// Columns per row.
@@ -482,7 +482,9 @@ mod tests {
 
     #[test]
     fn the_table_is_the_average_that_it_stands_for() {
-        for name in ["tanh", "gelu", "sigmoid", "tanh(1.2*x) + 0.05*x^2", "x*sigmoid(x)", "sin(2*x)", "log(1+exp(x))"] {
+        for name in
+            ["tanh", "gelu", "sigmoid", "tanh(1.2*x) + 0.05*x^2", "x*sigmoid(x)", "sin(2*x)", "log(1+exp(x))"]
+        {
             let unit = parse(name).unwrap();
             let table = Smoothed::new(unit.clone()).unwrap();
             let mut ridge = Ridge::default();
@@ -500,7 +502,11 @@ mod tests {
                     let size = 1.0 + want[0].abs();
                     for (c, (got, want)) in got.iter().zip(want).enumerate() {
                         // Variance and T_1 vanish with s and keep their digits.
-                        let scale = if matches!(c, 1 | 2) && deviation > 0.0 { size * deviation.min(1.0) } else { size };
+                        let scale = if matches!(c, 1 | 2) && deviation > 0.0 {
+                            size * deviation.min(1.0)
+                        } else {
+                            size
+                        };
                         assert!(
                             (got - want).abs() < 5e-7 * scale,
                             "{name}, T({mean}; {deviation}), column {c}: {got} {want}"

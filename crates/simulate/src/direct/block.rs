@@ -1,6 +1,6 @@
 //! Four steps in one pass over the weights.
 
-use crate::kernels::{self, Lanes, TOGETHER};
+use crate::kernels::{self, INPUTS_PER_PASS, Lanes};
 use didact_math::linalg::Mat;
 use didact_model::Shape;
 
@@ -16,22 +16,22 @@ pub(super) struct Block {
     /// Steps done; the weights are up to date when all are.
     pub(super) done: usize,
     /// W Xᵀ, rows x 4.
-    fields: Vec<[f64; TOGETHER]>,
+    fields: Vec<[f64; INPUTS_PER_PASS]>,
     /// X Xᵀ above the diagonal.
-    gram: [[f64; TOGETHER]; TOGETHER],
+    gram: [[f64; INPUTS_PER_PASS]; INPUTS_PER_PASS],
     /// C, trained x 4; zero for steps to come.
     pub(super) kicks: Vec<f64>,
-    room: Vec<[Lanes; TOGETHER]>,
+    room: Vec<[Lanes; INPUTS_PER_PASS]>,
 }
 
 impl Block {
     pub(super) fn new(shape: Shape) -> Self {
         Self {
-            done: TOGETHER,
-            fields: vec![[0.0; TOGETHER]; shape.rows()],
-            gram: [[0.0; TOGETHER]; TOGETHER],
-            kicks: vec![0.0; shape.trained * TOGETHER],
-            room: vec![[[0.0; 4]; TOGETHER]; shape.rows()],
+            done: INPUTS_PER_PASS,
+            fields: vec![[0.0; INPUTS_PER_PASS]; shape.rows()],
+            gram: [[0.0; INPUTS_PER_PASS]; INPUTS_PER_PASS],
+            kicks: vec![0.0; shape.trained * INPUTS_PER_PASS],
+            room: vec![[[0.0; 4]; INPUTS_PER_PASS]; shape.rows()],
         }
     }
 
@@ -47,7 +47,7 @@ impl Block {
         for (h, fields) in out.iter_mut().zip(&self.fields) {
             *h = fields[s];
         }
-        for (h, c) in out.iter_mut().zip(self.kicks.chunks_exact(TOGETHER)) {
+        for (h, c) in out.iter_mut().zip(self.kicks.chunks_exact(INPUTS_PER_PASS)) {
             for r in 0..s {
                 *h += c[r] * self.gram[r][s];
             }

@@ -1,21 +1,24 @@
 //! Plain one-pass SGD on d-dimensional weights: the definition of right.
 
+mod batch_part;
 mod block;
-mod slab;
 
-use crate::chain::{Chain, Order, Seat, run_replicas};
-use crate::kernels::{self, TOGETHER};
+use crate::chain::{Chain, ReplicaAddress, ReplicaOrder, run_replicas};
+use crate::kernels::{self, INPUTS_PER_PASS};
 use crate::noise::StepNoise;
+use batch_part::BatchPart;
 use block::Block;
 use didact_math::linalg::{Mat, dot};
 use didact_math::simd::add_scaled;
 use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
+use didact_model::engine::{Cost, EngineOptions, OptionError};
 use didact_model::problem::ProblemError;
 use didact_model::rule::{Batch, LocalRule};
 use didact_model::{
-    Engine, EngineError, Kick, Monitor, Overlaps, Problem, Record, Sample, Shape, Trajectory,
+    EndState, Engine, EngineError, Kick, Monitor, Overlaps, Problem, Record, Sample, Shape, Trajectory,
 };
-use slab::Slab;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -26,23 +29,48 @@ pub struct Direct;
 /// Weights beyond this are refused rather than swapped.
 const MEMORY_LIMIT: f64 = 8.0;
 
+/// The engine `direct` has no options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DirectOptions {}
+
+impl EngineOptions for DirectOptions {
+    const ABOUT: &'static str = "plain SGD on d-dimensional weights";
+
+    fn engine(&self) -> Result<Box<dyn Engine>, OptionError> {
+        Ok(Box::new(Direct))
+    }
+}
+
 impl Engine for Direct {
     fn name(&self) -> &'static str {
         "direct"
     }
 
-    fn run(
+    fn cost(&self, problem: &Problem, record: &Record) -> Cost {
+        let (d, replicas) = (problem.dimension.unwrap_or(0) as f64, f64::from(record.replicas));
+        let (rows, batch) = (problem.rule.shape().rows() as f64, problem.training.batch as f64);
+        let at_a_time = (rayon::current_num_threads() as f64).min(replicas);
+        let steps = problem.steps_of(record) * replicas;
+        Cost {
+            steps: Some(steps),
+            memory: at_a_time * d * (rows + batch) * 8.0 + record.bytes(),
+            seconds: steps * batch * d * (2.2e-9 + 0.15e-9 * rows),
+        }
+    }
+
+    fn run_with_end_states(
         &self,
         problem: &Problem,
         record: &Record,
         monitor: &dyn Monitor,
-    ) -> Result<Trajectory, EngineError> {
+    ) -> Result<(Trajectory, Vec<EndState>), EngineError> {
         let (dimension, rows) = (problem.finite_dimension("direct")?, problem.rule.shape().rows());
         let gigabytes = dimension as f64 * (rows + problem.training.batch) as f64 * 8e-9;
         if gigabytes > MEMORY_LIMIT {
             return Err(EngineError::Memory { gigabytes, rows, dimension });
         }
-        run_replicas(self, problem, record, monitor, Order::Together, DirectChain::new)
+        run_replicas(self, problem, record, monitor, ReplicaOrder::Parallel, DirectChain::new)
     }
 }
 
@@ -70,8 +98,8 @@ pub struct DirectChain {
     noise: StepNoise,
     /// Several steps that share a pass over the weights, where that is possible.
     block: Option<Block>,
-    /// A batch too large for the cache is drawn, projected and added in slabs.
-    slab: Option<Slab>,
+    /// Buffers for a batch that is too large for the cache: it is drawn, projected and added in parts.
+    part: Option<BatchPart>,
     fields: Vec<f64>,
     labels: Vec<f64>,
     kicks: Vec<f64>,
@@ -81,11 +109,11 @@ pub struct DirectChain {
 
 impl DirectChain {
     /// Starts from weights that have the given overlaps.
-    pub fn new(problem: &Problem, start: &Overlaps, seat: Seat) -> Result<Self, EngineError> {
+    pub fn new(problem: &Problem, start: &Overlaps, address: ReplicaAddress) -> Result<Self, EngineError> {
         let dimension = problem.finite_dimension("direct")?;
         let sizes = problem.spectrum.multiplicities(dimension).map_err(ProblemError::from)?;
         let weights = crate::weights::with_overlaps(start, &sizes)?;
-        Self::from_weights(problem, weights, start.scalars.clone(), seat)
+        Self::from_weights(problem, weights, start.scalars.clone(), address)
     }
 
     /// Starts from given weights (rows x d, trained first, coordinates in the order of the eigenspaces).
@@ -93,7 +121,7 @@ impl DirectChain {
         problem: &Problem,
         weights: Mat,
         scalars: Vec<f64>,
-        seat: Seat,
+        address: ReplicaAddress,
     ) -> Result<Self, EngineError> {
         let dimension = problem.finite_dimension("direct")?;
         let sizes = problem.spectrum.multiplicities(dimension).map_err(ProblemError::from)?;
@@ -113,10 +141,10 @@ impl DirectChain {
         let gram = weights.gram();
         // Constraints act on whole rows at every step.
         let block = (batch == 1 && training.constraint == Constraint::none()).then(|| Block::new(shape));
-        let samples = if block.is_some() { TOGETHER } else { batch };
-        let slab = Slab::new(shape, batch, d);
-        // What is drawn in slabs is not drawn ahead.
-        let ahead = if slab.is_some() { 0 } else { samples * d };
+        let samples = if block.is_some() { INPUTS_PER_PASS } else { batch };
+        let part = BatchPart::new(shape, batch, d);
+        // A batch that is drawn in parts is not drawn ahead.
+        let ahead = if part.is_some() { 0 } else { samples * d };
         let labels = if training.label_noise > 0.0 { samples } else { 0 };
         Ok(Self {
             rule: problem.rule.clone(),
@@ -132,9 +160,9 @@ impl DirectChain {
             constraint: training.constraint,
             lengths: (0..k).map(|i| gram[(i, i)]).collect(),
             barred: inverse_of_barred(training.constraint.barred(&*problem.rule), &gram, k),
-            noise: StepNoise::new(seat, ahead, labels, Vec::new()),
+            noise: StepNoise::new(address, ahead, labels, Vec::new()),
             block,
-            slab,
+            part,
             fields: vec![0.0; p * batch],
             labels: vec![0.0; batch],
             kicks: vec![0.0; k * batch],
@@ -213,9 +241,9 @@ impl DirectChain {
 
     /// One step by itself.
     fn plain_step(&mut self) {
-        if let Some(mut slab) = self.slab.take() {
-            self.slab_step(&mut slab);
-            self.slab = Some(slab);
+        if let Some(mut part) = self.part.take() {
+            self.step_by_parts(&mut part);
+            self.part = Some(part);
             return;
         }
         self.draw();
@@ -234,10 +262,10 @@ impl DirectChain {
     /// The weights with the steps of an unfinished block.
     fn weights_now(&self) -> Cow<'_, Mat> {
         match &self.block {
-            Some(block) if (1..TOGETHER).contains(&block.done) => {
+            Some(block) if (1..INPUTS_PER_PASS).contains(&block.done) => {
                 let mut weights = self.weights.clone();
                 let inputs = self.noise.normals();
-                kernels::add_samples(&mut weights, self.shape.trained, &block.kicks, inputs, TOGETHER);
+                kernels::add_samples(&mut weights, self.shape.trained, &block.kicks, inputs, INPUTS_PER_PASS);
                 Cow::Owned(weights)
             }
             _ => Cow::Borrowed(&self.weights),
@@ -258,23 +286,23 @@ impl DirectChain {
 impl Chain for DirectChain {
     fn step(&mut self) {
         let Some(mut block) = self.block.take() else { return self.plain_step() };
-        if block.done == TOGETHER {
+        if block.done == INPUTS_PER_PASS {
             self.draw();
             block.begin(&self.weights, self.noise.normals());
         }
         block.fields(&mut self.fields);
         self.kick(block.done);
-        for (c, kick) in block.kicks.iter_mut().skip(block.done).step_by(TOGETHER).zip(&self.kicks) {
+        for (c, kick) in block.kicks.iter_mut().skip(block.done).step_by(INPUTS_PER_PASS).zip(&self.kicks) {
             *c = *kick;
         }
         block.done += 1;
-        if block.done == TOGETHER {
+        if block.done == INPUTS_PER_PASS {
             kernels::add_samples(
                 &mut self.weights,
                 self.shape.trained,
                 &block.kicks,
                 self.noise.normals(),
-                TOGETHER,
+                INPUTS_PER_PASS,
             );
         }
         self.block = Some(block);

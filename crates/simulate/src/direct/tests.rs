@@ -1,6 +1,6 @@
 use super::*;
 use didact_model::start::Given;
-use didact_model::{Clock, Spectrum, Training};
+use didact_model::{Clock, NoFamily, Spectrum, Training};
 
 /// Three trained sine units with trained output weights learn from two: enough of a rule to step with.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ impl Sines {
 
 impl LocalRule for Sines {
     fn shape(&self) -> Shape {
-        Shape { trained: 3, frozen: 2, scalars: 3 }
+        Shape { trained: 3, frozen: 2, scalars: 3, ..Shape::default() }
     }
     fn loss(&self, sample: &Sample) -> f64 {
         0.5 * Self::error(sample).powi(2)
@@ -38,22 +38,23 @@ fn blocks_of_steps_give_the_trajectory_of_single_steps() {
     let blocks = (&Mat::identity(3).scaled(0.3), &Mat::zeros(3, 2), &Mat::identity(2));
     let start = Overlaps::spread(rule.shape(), &spectrum, blocks, vec![1.0, 0.5, -0.3]).unwrap();
     let training = Training { label_noise: 0.1, ..Training::online(0.7) };
-    let (d, seat) = (37, Seat { seed: 5, replica: 1, stage: 0 });
+    let (d, address) = (37, ReplicaAddress { seed: 5, replica: 1, stage: 0 });
     let problem = Problem {
         rule: rule.clone(),
+        about: Arc::new(NoFamily),
         spectrum,
         dimension: Some(d as u64),
         training,
         start: Arc::new(Given(start.clone())),
         clock: Clock::Steps,
     };
-    let mut chain = DirectChain::new(&problem, &start, seat).unwrap();
+    let mut chain = DirectChain::new(&problem, &start, address).unwrap();
     let (mut weights, mut scalars) = (chain.weights.clone(), start.scalars.clone());
-    let mut noise = StepNoise::new(seat, TOGETHER * d, TOGETHER, Vec::new());
+    let mut noise = StepNoise::new(address, INPUTS_PER_PASS * d, INPUTS_PER_PASS, Vec::new());
     let (size, mut kick) = (problem.step_size(d as u64), Kick::new(rule.shape()));
     for step in 0..401 {
         chain.step();
-        let place = step % TOGETHER;
+        let place = step % INPUTS_PER_PASS;
         if place == 0 {
             noise.advance();
         }
@@ -73,28 +74,29 @@ fn blocks_of_steps_give_the_trajectory_of_single_steps() {
     assert!((weights.gram()[(0, 0)] - 0.3).abs() > 0.1, "the rows have moved");
 }
 
-/// A batch in slabs is the batch at once: the definition, on the same inputs.
+/// A batch in parts is the batch at once: the definition, on the same inputs.
 #[test]
-fn slabs_of_a_large_batch_give_the_step_of_the_whole_batch() {
+fn parts_of_a_large_batch_give_the_step_of_the_whole_batch() {
     let rule: Arc<dyn LocalRule> = Arc::new(Sines);
     let spectrum = Spectrum::isotropic();
     let blocks = (&Mat::identity(3).scaled(0.3), &Mat::zeros(3, 2), &Mat::identity(2));
     let start = Overlaps::spread(rule.shape(), &spectrum, blocks, vec![1.0, 0.5, -0.3]).unwrap();
-    let (d, batch, seat) = (70, 4001, Seat { seed: 5, replica: 1, stage: 0 });
+    let (d, batch, address) = (70, 4001, ReplicaAddress { seed: 5, replica: 1, stage: 0 });
     let training =
         Training { label_noise: 0.1, batch, constraint: Constraint::sphere(), ..Training::online(20.0) };
     let problem = Problem {
         rule: rule.clone(),
+        about: Arc::new(NoFamily),
         spectrum,
         dimension: Some(d as u64),
         training,
         start: Arc::new(Given(start.clone())),
         clock: Clock::Steps,
     };
-    let mut chain = DirectChain::new(&problem, &start, seat).unwrap();
-    assert!(chain.slab.is_some(), "the batch is too small for this test");
+    let mut chain = DirectChain::new(&problem, &start, address).unwrap();
+    assert!(chain.part.is_some(), "the batch is too small for this test");
     let (mut weights, mut scalars) = (chain.weights.clone(), start.scalars.clone());
-    let mut noise = StepNoise::new(seat, 0, batch, Vec::new());
+    let mut noise = StepNoise::new(address, 0, batch, Vec::new());
     let size = problem.step_size(d as u64) / batch as f64;
     let (mut kick, mut first) = (Kick::new(rule.shape()), Vec::new());
     for step in 0..3 {

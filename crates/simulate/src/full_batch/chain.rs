@@ -3,8 +3,8 @@
 mod gradient;
 
 use super::data::{Inputs, NOISE, Source};
-use super::kernels::{Number, TOGETHER};
-use crate::chain::{Chain, Seat};
+use super::kernels::{Number, ROWS_PER_PASS};
+use crate::chain::{Chain, ReplicaAddress};
 use didact_math::linalg::{Mat, dot};
 use didact_math::random::{Address, Stream};
 use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
@@ -58,7 +58,7 @@ impl<T: Number> FullBatchChain<T> {
     pub(super) fn new(
         problem: &Problem,
         start: &Overlaps,
-        seat: Seat,
+        address: ReplicaAddress,
         keep: bool,
         threads: bool,
     ) -> Result<Self, EngineError> {
@@ -77,7 +77,8 @@ impl<T: Number> FullBatchChain<T> {
         if roots.iter().all(|&r| r == 1.0) {
             roots.clear();
         }
-        let source = Source { seed: seat.seed, replica: seat.replica, dimension: dimension as usize, roots };
+        let source =
+            Source { seed: address.seed, replica: address.replica, dimension: dimension as usize, roots };
         let d = source.dimension;
         let inputs = if keep {
             let mut x = vec![T::default(); samples * d];
@@ -93,8 +94,8 @@ impl<T: Number> FullBatchChain<T> {
         };
         let mut noise = vec![0.0; samples];
         if problem.training.label_noise > 0.0 {
-            let address = Address { seed: seat.seed, replica: seat.replica, step: 0, lane: NOISE };
-            Stream::at(address).fill_normal(&mut noise);
+            let labels = Address { seed: address.seed, replica: address.replica, step: 0, lane: NOISE };
+            Stream::at(labels).fill_normal(&mut noise);
             noise.iter_mut().for_each(|e| *e *= problem.training.label_noise);
         }
         Self::from_parts(problem, weights, start.scalars.clone(), inputs, noise, threads)
@@ -170,11 +171,11 @@ impl<T: Number> FullBatchChain<T> {
         let parts = self.over_pieces(|(first, last)| {
             let mut fields = vec![0.0; f * (last - first)];
             let (mut room, mut tail) = (Vec::new(), Vec::new());
-            for at in (first..last).step_by(TOGETHER) {
-                let count = TOGETHER.min(last - at);
+            for at in (first..last).step_by(ROWS_PER_PASS) {
+                let count = ROWS_PER_PASS.min(last - at);
                 let x = self.four(at, count, &mut room, &mut tail);
                 for (n, w) in weights.iter().enumerate() {
-                    let mut out = [T::default(); TOGETHER];
+                    let mut out = [T::default(); ROWS_PER_PASS];
                     T::project(x, w, &mut out);
                     for (i, h) in out[..count].iter().enumerate() {
                         fields[n * (last - first) + at - first + i] = h.to_double();
@@ -213,12 +214,12 @@ impl<T: Number> FullBatchChain<T> {
     fn four<'a>(&'a self, at: usize, count: usize, room: &'a mut Vec<T>, tail: &'a mut Vec<T>) -> &'a [T] {
         let d = self.dimension();
         let x = self.inputs.rows(at, count, d, room);
-        if count == TOGETHER {
+        if count == ROWS_PER_PASS {
             return x;
         }
         tail.clear();
         tail.extend_from_slice(x);
-        tail.resize(TOGETHER * d, T::default());
+        tail.resize(ROWS_PER_PASS * d, T::default());
         tail
     }
 
@@ -299,13 +300,13 @@ impl<T: Number> Chain for FullBatchChain<T> {
         let weights: Vec<Vec<T>> = (0..k).map(|i| round(self.weights.row(i))).collect();
         let parts = self.over_pieces(|(first, last)| {
             let (mut room, mut tail) = (Vec::new(), Vec::new());
-            let mut fields = vec![0.0; (k + f) * TOGETHER];
-            let (mut losses, mut total) = ([0.0; TOGETHER], 0.0);
-            for at in (first..last).step_by(TOGETHER) {
-                let size = TOGETHER.min(last - at);
+            let mut fields = vec![0.0; (k + f) * ROWS_PER_PASS];
+            let (mut losses, mut total) = ([0.0; ROWS_PER_PASS], 0.0);
+            for at in (first..last).step_by(ROWS_PER_PASS) {
+                let size = ROWS_PER_PASS.min(last - at);
                 let x = self.four(at, size, &mut room, &mut tail);
                 for (i, w) in weights.iter().enumerate() {
-                    let mut out = [T::default(); TOGETHER];
+                    let mut out = [T::default(); ROWS_PER_PASS];
                     T::project(x, w, &mut out);
                     for (lane, h) in out.iter().enumerate().take(size) {
                         fields[i * size + lane] = h.to_double();

@@ -4,13 +4,13 @@
 //! sweep projects four rows and, in the same loop, adds four rows that were projected a block earlier: memory is read
 //! without a pause, once per step.
 
-/// Rows that a sweep handles together.
-pub(super) const TOGETHER: usize = 4;
+/// Number of rows of the data matrix that one pass handles.
+pub(super) const ROWS_PER_PASS: usize = 4;
 
 macro_rules! kernels {
     ($number:ty, $lanes:literal, $module:ident) => {
         pub(super) mod $module {
-            use super::TOGETHER;
+            use super::ROWS_PER_PASS;
             use didact_math::dispatch;
             use didact_math::simd::prefetch;
 
@@ -25,7 +25,7 @@ macro_rules! kernels {
 
             /// The four sums. Never inlined: next to the loops it would tempt the compiler to vectorise across rows.
             #[inline(never)]
-            fn fold(sums: &[[$number; LANES]; TOGETHER], out: &mut [$number; TOGETHER]) {
+            fn fold(sums: &[[$number; LANES]; ROWS_PER_PASS], out: &mut [$number; ROWS_PER_PASS]) {
                 for (out, sums) in out.iter_mut().zip(sums) {
                     let (mut sums, mut width) = (*sums, LANES);
                     while width > 1 {
@@ -53,23 +53,23 @@ macro_rules! kernels {
 
             /// kick_0 a + kick_1 b + kick_2 c + kick_3 e + g.
             #[inline(always)]
-            fn added(kicks: &[$number; TOGETHER], row: [$number; TOGETHER], g: $number) -> $number {
+            fn added(kicks: &[$number; ROWS_PER_PASS], row: [$number; ROWS_PER_PASS], g: $number) -> $number {
                 let [a, b, c, e] = row;
                 kicks[0].mul_add(a, kicks[1].mul_add(b, kicks[2].mul_add(c, kicks[3].mul_add(e, g))))
             }
 
             /// Four rows of a matrix.
             #[inline(always)]
-            fn rows(x: &[$number], d: usize) -> [&[$number]; TOGETHER] {
+            fn rows(x: &[$number], d: usize) -> [&[$number]; ROWS_PER_PASS] {
                 [&x[..d], &x[d..2 * d], &x[2 * d..3 * d], &x[3 * d..4 * d]]
             }
 
             dispatch! {
                 /// Products of four rows of x with one vector of weights.
-                pub(in super::super) fn project(x: &[$number], weights: &[$number], out: &mut [$number; TOGETHER]) {
+                pub(in super::super) fn project(x: &[$number], weights: &[$number], out: &mut [$number; ROWS_PER_PASS]) {
                     let d = weights.len();
                     let x = rows(x, d);
-                    let [mut s0, mut s1, mut s2, mut s3] = [[0.0; LANES]; TOGETHER];
+                    let [mut s0, mut s1, mut s2, mut s3] = [[0.0; LANES]; ROWS_PER_PASS];
                     let whole = d / LANES * LANES;
                     for at in (0..whole).step_by(LANES) {
                         let w = part::<LANES>(weights, at);
@@ -97,7 +97,7 @@ macro_rules! kernels {
 
             dispatch! {
                 /// gradient += Σ kick x over four rows.
-                pub(in super::super) fn add(x: &[$number], kicks: &[$number; TOGETHER], gradient: &mut [$number]) {
+                pub(in super::super) fn add(x: &[$number], kicks: &[$number; ROWS_PER_PASS], gradient: &mut [$number]) {
                     let d = gradient.len();
                     let [a, b, c, e] = rows(x, d);
                     for at in 0..d {
@@ -111,9 +111,9 @@ macro_rules! kernels {
                 pub(in super::super) fn sweep(
                     x: &[$number],
                     weights: &[$number],
-                    out: &mut [$number; TOGETHER],
+                    out: &mut [$number; ROWS_PER_PASS],
                     before: &[$number],
-                    kicks: &[$number; TOGETHER],
+                    kicks: &[$number; ROWS_PER_PASS],
                     gradient: &mut [$number],
                 ) {
                     let d = weights.len();
@@ -121,7 +121,7 @@ macro_rules! kernels {
                     let start: *const $number = x.as_ptr();
                     let x = rows(x, d);
                     let [a, b, c, e] = rows(before, d);
-                    let [mut s0, mut s1, mut s2, mut s3] = [[0.0; LANES]; TOGETHER];
+                    let [mut s0, mut s1, mut s2, mut s3] = [[0.0; LANES]; ROWS_PER_PASS];
                     let whole = d / LANES * LANES;
                     for at in (0..whole).step_by(LANES) {
                         let w = part::<LANES>(weights, at);
@@ -132,7 +132,7 @@ macro_rules! kernels {
                         // Rows follow each other in memory, four by four: past the end of a row lies, three rows on, the
                         // beginning of the one that is read next.
                         let ahead = at + AHEAD + if at + AHEAD < d { 0 } else { 3 * d };
-                        for row in 0..TOGETHER {
+                        for row in 0..ROWS_PER_PASS {
                             prefetch(start.wrapping_add(row * d + ahead).cast());
                         }
                         let g: &mut [$number; LANES] = (&mut gradient[at..at + LANES]).try_into().expect("a vector");
@@ -180,16 +180,16 @@ pub(super) trait Number: Copy + Send + Sync + Default + std::fmt::Debug + 'stati
     /// As a double.
     fn to_double(self) -> f64;
     /// Products of four rows with weights.
-    fn project(x: &[Self], weights: &[Self], out: &mut [Self; TOGETHER]);
+    fn project(x: &[Self], weights: &[Self], out: &mut [Self; ROWS_PER_PASS]);
     /// gradient += Σ kick x.
-    fn add(x: &[Self], kicks: &[Self; TOGETHER], gradient: &mut [Self]);
+    fn add(x: &[Self], kicks: &[Self; ROWS_PER_PASS], gradient: &mut [Self]);
     /// Both at once, on different rows.
     fn sweep(
         x: &[Self],
         weights: &[Self],
-        out: &mut [Self; TOGETHER],
+        out: &mut [Self; ROWS_PER_PASS],
         before: &[Self],
-        kicks: &[Self; TOGETHER],
+        kicks: &[Self; ROWS_PER_PASS],
         gradient: &mut [Self],
     );
 }
@@ -203,18 +203,18 @@ macro_rules! number {
             fn to_double(self) -> f64 {
                 f64::from(self)
             }
-            fn project(x: &[Self], weights: &[Self], out: &mut [Self; TOGETHER]) {
+            fn project(x: &[Self], weights: &[Self], out: &mut [Self; ROWS_PER_PASS]) {
                 $module::project(x, weights, out);
             }
-            fn add(x: &[Self], kicks: &[Self; TOGETHER], gradient: &mut [Self]) {
+            fn add(x: &[Self], kicks: &[Self; ROWS_PER_PASS], gradient: &mut [Self]) {
                 $module::add(x, kicks, gradient);
             }
             fn sweep(
                 x: &[Self],
                 weights: &[Self],
-                out: &mut [Self; TOGETHER],
+                out: &mut [Self; ROWS_PER_PASS],
                 before: &[Self],
-                kicks: &[Self; TOGETHER],
+                kicks: &[Self; ROWS_PER_PASS],
                 gradient: &mut [Self],
             ) {
                 $module::sweep(x, weights, out, before, kicks, gradient);

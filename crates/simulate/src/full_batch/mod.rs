@@ -9,9 +9,10 @@ mod trainer;
 
 pub use trainer::Trainer;
 
-use crate::chain::{Order, run_replicas};
+use crate::chain::{ReplicaOrder, run_replicas};
 use chain::FullBatchChain;
-use didact_model::{Engine, EngineError, Monitor, Problem, Record, Trajectory};
+use didact_model::engine::{Cost, EngineOptions, OptionError};
+use didact_model::{EndState, Engine, EngineError, Monitor, Problem, Record, Trajectory};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -42,12 +43,23 @@ pub enum InputStorage {
 }
 
 /// Gradient descent w ← w − η grad of the mean loss over a training set that is drawn once per replica.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[schemars(rename = "FullBatchOptions")]
 pub struct FullBatch {
-    /// Of the inputs.
+    /// Inputs as `double` or `single` precision numbers.
     pub precision: Precision,
-    /// Of the inputs.
+    /// `keep` the inputs, `draw` them anew at every step, or `auto`: by the memory there is.
+    #[serde(rename = "inputs")]
     pub storage: InputStorage,
+}
+
+impl EngineOptions for FullBatch {
+    const ABOUT: &'static str = "gradient descent on a fixed training set of n samples in d dimensions";
+
+    fn engine(&self) -> Result<Box<dyn Engine>, OptionError> {
+        Ok(Box::new(*self))
+    }
 }
 
 impl FullBatch {
@@ -58,7 +70,7 @@ impl FullBatch {
         }
     }
 
-    /// Whether replicas run one after the other, and how the inputs of those that run together are kept.
+    /// Whether replicas run one after the other, and how the inputs of those that run at the same time are kept.
     fn plan(self, problem: &Problem, record: &Record) -> Result<(bool, memory::Plan), EngineError> {
         let d = problem.finite_dimension(NAME)? as f64;
         let n = problem.sample_count().ok_or(EngineError::FullBatch { engine: NAME })? as f64;
@@ -74,8 +86,8 @@ impl FullBatch {
         let available = memory::available_gigabytes();
         let threads = rayon::current_num_threads();
         if record.replicas > 1 {
-            let together = threads.min(record.replicas as usize) as f64;
-            let plan = memory::plan(needs, together, true, available, what.clone());
+            let at_a_time = threads.min(record.replicas as usize) as f64;
+            let plan = memory::plan(needs, at_a_time, true, available, what.clone());
             if let Ok(plan) = plan {
                 return Ok((false, plan));
             }
@@ -89,6 +101,18 @@ impl Engine for FullBatch {
         NAME
     }
 
+    fn cost(&self, problem: &Problem, record: &Record) -> Cost {
+        let (n, d) = (problem.sample_count().unwrap_or(0) as f64, problem.dimension.unwrap_or(0) as f64);
+        let replicas = f64::from(record.replicas);
+        let steps = problem.steps_of(record) * replicas;
+        let at_a_time = (rayon::current_num_threads() as f64).min(replicas);
+        Cost {
+            steps: Some(steps),
+            memory: n * d * 8.0 * at_a_time + record.bytes(),
+            seconds: steps * n * d * problem.rule.shape().trained as f64 * 4e-10,
+        }
+    }
+
     fn hands_over_weights(&self) -> bool {
         true
     }
@@ -100,33 +124,33 @@ impl Engine for FullBatch {
         self.plan(problem, record).map(|_| ())
     }
 
-    fn run(
+    fn run_with_end_states(
         &self,
         problem: &Problem,
         record: &Record,
         monitor: &dyn Monitor,
-    ) -> Result<Trajectory, EngineError> {
+    ) -> Result<(Trajectory, Vec<EndState>), EngineError> {
         problem.validate()?;
         self.admits(problem, record)?;
-        let (in_turn, plan) = self.plan(problem, record)?;
+        let (sequential, plan) = self.plan(problem, record)?;
         let keep = plan.keep && self.storage != InputStorage::Draw;
-        let mut trajectory = match self.precision {
+        let (mut trajectory, end_states) = match self.precision {
             Precision::Double => {
-                let order = if in_turn { Order::InTurn } else { Order::Together };
-                run_replicas(self, problem, record, monitor, order, |problem, start, seat| {
-                    FullBatchChain::<f64>::new(problem, start, seat, keep, in_turn)
+                let order = if sequential { ReplicaOrder::Sequential } else { ReplicaOrder::Parallel };
+                run_replicas(self, problem, record, monitor, order, |problem, start, address| {
+                    FullBatchChain::<f64>::new(problem, start, address, keep, sequential)
                 })
             }
             Precision::Single => {
-                let order = if in_turn { Order::InTurn } else { Order::Together };
-                run_replicas(self, problem, record, monitor, order, |problem, start, seat| {
-                    FullBatchChain::<f32>::new(problem, start, seat, keep, in_turn)
+                let order = if sequential { ReplicaOrder::Sequential } else { ReplicaOrder::Parallel };
+                run_replicas(self, problem, record, monitor, order, |problem, start, address| {
+                    FullBatchChain::<f32>::new(problem, start, address, keep, sequential)
                 })
             }
         }?;
         let n = problem.sample_count().unwrap_or(0);
         let inputs = if keep { "kept in memory" } else { "drawn anew at every step" };
         trajectory.notes.push(format!("{n} samples per replica, {inputs}"));
-        Ok(trajectory)
+        Ok((trajectory, end_states))
     }
 }

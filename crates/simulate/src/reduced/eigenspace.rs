@@ -1,6 +1,6 @@
 //! The rows in one eigenspace, in factor form.
 
-use crate::still::Still;
+use crate::frozen_factor::FrozenFactor;
 use didact_math::linalg::{Mat, cholesky_psd, dot};
 use didact_math::simd::add_scaled;
 use didact_model::overlaps::OverlapsError;
@@ -21,8 +21,8 @@ pub(super) struct Eigenspace {
     pub(super) own: Vec<f64>,
     /// Dimensions outside the span of all rows; `None` when the eigenspace is kept coordinate by coordinate.
     pub(super) rest: Option<u64>,
-    /// Where the frozen factor ends and where motion is forbidden; see `still.rs`.
-    pub(super) still: Still,
+    /// Where the frozen factor ends and where motion is forbidden; see `frozen_factor.rs`.
+    pub(super) frozen_factor: FrozenFactor,
 }
 
 impl Eigenspace {
@@ -62,8 +62,8 @@ impl Eigenspace {
             Vec::new()
         };
         let (frozen, along) = (pick(0..f), pick(f..p));
-        let still = Still::of(&frozen, shared);
-        Ok(Self { root: lambda.sqrt(), shared, frozen, along, own, rest, still })
+        let frozen_factor = FrozenFactor::of(&frozen, shared);
+        Ok(Self { root: lambda.sqrt(), shared, frozen, along, own, rest, frozen_factor })
     }
 
     /// Normals per sample.
@@ -97,7 +97,7 @@ impl Eigenspace {
             }
             *h += self.root * sum;
         }
-        self.still.project(&self.frozen, self.root, shared, frozen);
+        self.frozen_factor.project(&self.frozen, self.root, shared, frozen);
     }
 
     /// w_i ← scale_i w_i for all trained rows.

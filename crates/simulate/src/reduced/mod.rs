@@ -8,45 +8,76 @@
 //!
 //! so that nothing is lost when a trained row approaches the frozen ones. A mini-batch needs, in place of χ², one
 //! Wishart matrix of the kicks (Bartlett). An eigenspace with no more dimensions than rows is kept coordinate by
-//! coordinate. References: spec power-law-spectra 8.2, quadratic-networks 8.2, docs/derivations/lora.md#s9.
+//! coordinate. Derivations: docs/derivations/power-law-spectra.md#s8-2,
+//! docs/derivations/quadratic-networks.md#s8-2, docs/derivations/lora.md#s9.
 
-mod abreast;
 mod eigenspace;
+mod group;
 
-use crate::chain::{Chain, Company, Order, Seat, run_replicas};
+use crate::chain::{Chain, Group, ReplicaAddress, ReplicaOrder, run_replicas};
 use crate::kernels;
 use crate::noise::StepNoise;
 use didact_math::linalg::{Mat, dot};
 use didact_math::random::BartlettFactor;
 use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
+use didact_model::engine::{Cost, EngineOptions, OptionError};
 use didact_model::rule::{Batch, LocalRule};
 use didact_model::{
-    Engine, EngineError, Kick, Monitor, Overlaps, Problem, Record, Sample, Shape, Trajectory,
+    EndState, Engine, EngineError, Kick, Monitor, Overlaps, Problem, Record, Sample, Shape, Trajectory,
 };
 use eigenspace::{Eigenspace, project_batch};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Exact-in-law simulation of the overlaps.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reduced;
 
+/// The engine `reduced` has no options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReducedOptions {}
+
+impl EngineOptions for ReducedOptions {
+    const ABOUT: &'static str = "the overlaps alone, exact in law at any finite d, at a cost free of d";
+
+    fn engine(&self) -> Result<Box<dyn Engine>, OptionError> {
+        Ok(Box::new(Reduced))
+    }
+}
+
 impl Engine for Reduced {
     fn name(&self) -> &'static str {
         "reduced"
     }
 
-    fn run(
+    fn cost(&self, problem: &Problem, record: &Record) -> Cost {
+        let shape = problem.rule.shape();
+        let (trained, rows) = (shape.trained as f64, shape.rows() as f64);
+        let (blocks, batch) = (problem.spectrum.len() as f64, problem.training.batch as f64);
+        let steps = problem.steps_of(record) * f64::from(record.replicas);
+        // Fields and kicks of every sample, and the factor of the trained rows; frozen rows cost little beyond that.
+        let factor = blocks * trained * trained * rows * 6e-10;
+        Cost {
+            steps: Some(steps),
+            memory: blocks * rows * rows * 8.0 + record.bytes(),
+            seconds: steps * (1.2e-7 + batch * rows * 1.2e-8 + factor),
+        }
+    }
+
+    fn run_with_end_states(
         &self,
         problem: &Problem,
         record: &Record,
         monitor: &dyn Monitor,
-    ) -> Result<Trajectory, EngineError> {
+    ) -> Result<(Trajectory, Vec<EndState>), EngineError> {
         run_replicas(
             self,
             problem,
             record,
             monitor,
-            Order::Abreast(abreast::WIDE, ReducedChain::abreast),
+            ReplicaOrder::Groups { size: group::LANES, form: ReducedChain::group },
             ReducedChain::new,
         )
     }
@@ -91,7 +122,7 @@ struct Work {
 
 impl ReducedChain {
     /// Starts from overlaps.
-    pub fn new(problem: &Problem, start: &Overlaps, seat: Seat) -> Result<Self, EngineError> {
+    pub fn new(problem: &Problem, start: &Overlaps, address: ReplicaAddress) -> Result<Self, EngineError> {
         let dimension = problem.finite_dimension("reduced")?;
         let shape = start.shape();
         let sizes =
@@ -107,7 +138,7 @@ impl ReducedChain {
         let barred = match spaces.as_mut_slice() {
             // In one eigenspace the barred rows span coordinates of their own: those that do not move.
             [space] if batch == 1 => {
-                space.still.bar(&space.frozen, training.constraint.barred(&*problem.rule));
+                space.frozen_factor.bar(&space.frozen, training.constraint.barred(&*problem.rule));
                 None
             }
             _ => inverse_of_barred(training.constraint.barred(&*problem.rule), &plain, k),
@@ -129,7 +160,7 @@ impl ReducedChain {
             lengths: (0..k).map(|i| plain[(i, i)]).collect(),
             barred,
             scalar_length: dot(&start.scalars, &start.scalars),
-            noise: StepNoise::new(seat, normals, labels, freedom),
+            noise: StepNoise::new(address, normals, labels, freedom),
             work: Work {
                 fields: vec![0.0; p],
                 batch_fields: vec![0.0; if batch > 1 { p * batch } else { 0 }],
@@ -145,9 +176,9 @@ impl ReducedChain {
         })
     }
 
-    /// Chains side by side, three to eight of them; those that cannot go so are given back. See `abreast/`.
-    pub fn abreast(chains: Vec<Self>) -> Result<Box<dyn Company<Member = Self>>, Vec<Self>> {
-        abreast::Abreast::of(chains).map(|company| Box::new(company) as Box<_>)
+    /// A group of three to eight chains that step together; chains that cannot do so are given back. See `group/`.
+    pub fn group(chains: Vec<Self>) -> Result<Box<dyn Group<Member = Self>>, Vec<Self>> {
+        group::LaneGroup::of(chains).map(|group| Box::new(group) as Box<_>)
     }
 
     fn single(&mut self) {
@@ -177,7 +208,7 @@ impl ReducedChain {
             let (shared, own) = z.split_at(space.shared);
             for (i, &c) in work.coefficients.iter().enumerate() {
                 let along = &mut space.along[i * space.shared..(i + 1) * space.shared];
-                space.still.shift(along, space.root * c, shared);
+                space.frozen_factor.shift(along, space.root * c, shared);
             }
             if space.rest.is_none() {
                 continue;

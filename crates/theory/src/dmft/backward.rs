@@ -1,7 +1,7 @@
 //! Total derivatives of the kicks along the paths of the samples, backwards in time.
 
 use super::LANES;
-use super::lanes::{Four, HALF, Rows, Strip, add, ask_for_next, half_mut, sums};
+use super::lanes::{Four, HALF, PerSample, Rows, add, ask_for_next, half_mut, sums};
 
 /// What is read and written on the way back.
 pub(super) struct Backward<'a> {
@@ -16,13 +16,13 @@ pub(super) struct Backward<'a> {
     /// Numbers from D of these samples to D of the next.
     pub(super) ahead: usize,
     /// Importance weights.
-    pub(super) weights: &'a Strip,
+    pub(super) weights: &'a PerSample,
     /// −(η/δ) R_θ(r,s)_kj, (s, j) x (r, k).
     pub(super) back: &'a [f64],
     /// Room for X_r, (r, k).
-    pub(super) chain: &'a mut [Strip],
+    pub(super) chain: &'a mut [PerSample],
     /// Room for g, m.
-    pub(super) through: &'a mut [Strip],
+    pub(super) through: &'a mut [PerSample],
     /// X_s is added here, (s, k).
     pub(super) response: &'a mut [Four],
     /// dφ_i(t)/dv_n is added here, n.
@@ -118,13 +118,14 @@ mod tests {
 
     fn check(m: usize, columns: usize, t: usize, apart: bool) {
         let all = (t + 1) * m;
-        let curvature: Vec<Strip> = (0..all * columns).map(numbers).collect();
+        let curvature: Vec<PerSample> = (0..all * columns).map(numbers).collect();
         let (weights, back) = (numbers(99), (0..t * m * all).map(|i| (i as f64).cos()).collect::<Vec<_>>());
         for row in 0..m {
             let (mut chain, mut through) = (vec![[0.0; LANES]; all], vec![[0.0; LANES]; m]);
             let (mut response, mut frozen) = (vec![[0.0; 4]; all], vec![[0.0; 4]; columns - m]);
             if apart {
-                let past: Vec<[Strip; 3]> = curvature.iter().map(|d| [numbers(7), numbers(8), *d]).collect();
+                let past: Vec<[PerSample; 3]> =
+                    curvature.iter().map(|d| [numbers(7), numbers(8), *d]).collect();
                 let unit = OneUnit { past: &past, ahead: 0 };
                 unit.add_derivatives(&weights, &back, &mut chain, &mut response);
             } else {
@@ -133,7 +134,7 @@ mod tests {
                     trained: m,
                     columns,
                     row,
-                    curvature: Rows { strips: &curvature, first: 0, width: wide, block: wide },
+                    curvature: Rows { values: &curvature, first: 0, width: wide, block: wide },
                     ahead: 0,
                     weights: &weights,
                     back: &back,
@@ -145,7 +146,7 @@ mod tests {
             }
             let (mut slow, mut slow_frozen) = (vec![0.0; all], vec![0.0; columns - m]);
             for lane in 0..LANES {
-                let of = |strip: &Strip| strip[lane];
+                let of = |chunk: &PerSample| chunk[lane];
                 let d = |s: usize, j: usize, k: usize| of(&curvature[(s * m + j) * columns + k]);
                 let mut x = vec![0.0; all];
                 (0..m).for_each(|k| x[t * m + k] = of(&weights) * d(t, row, k));

@@ -5,9 +5,13 @@ use super::points::{Points, Sampling};
 use super::process::Process;
 use crate::landscape::split;
 use didact_math::linalg::Mat;
+use didact_model::engine::{Cost, EngineOptions, OptionError};
 use didact_model::observable::Snapshot;
-use didact_model::trajectory::Replica;
-use didact_model::{Engine, EngineError, Monitor, Outcome, Overlaps, Problem, Record, Trajectory};
+use didact_model::{
+    EndState, Engine, EngineError, Monitor, Outcome, Overlaps, Problem, Record, Recorder, Trajectory,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Dynamical mean-field theory. Every scramble of the samples is a replica of its trajectory: their mean is the prediction and
 /// their standard error the error of the sampling.
@@ -25,6 +29,35 @@ impl Default for Dmft {
     }
 }
 
+/// The options of the engine `dmft`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DmftOptions {
+    /// Samples per scramble, a power of two.
+    pub samples: usize,
+    /// Independent scrambles, whose standard error is that of the sampling.
+    pub scrambles: u32,
+    /// Deviation with which latent fields are drawn (importance sampling of their tails).
+    pub spread: f64,
+}
+
+impl Default for DmftOptions {
+    fn default() -> Self {
+        let Dmft { sampling, scrambles } = Dmft::default();
+        Self { samples: sampling.samples, scrambles, spread: sampling.spread }
+    }
+}
+
+impl EngineOptions for DmftOptions {
+    const ABOUT: &'static str =
+        "dynamical mean-field theory of full-batch: the limit of infinite n and d, with sampling errors";
+
+    fn engine(&self) -> Result<Box<dyn Engine>, OptionError> {
+        let Self { samples, scrambles, spread } = *self;
+        Ok(Box::new(Dmft { sampling: Sampling { samples, spread, ..Sampling::default() }, scrambles }))
+    }
+}
+
 const NAME: &str = "dmft";
 
 /// Samples and their history may take this much memory.
@@ -36,6 +69,19 @@ const NO_OVERLAP: f64 = 1e-12;
 impl Engine for Dmft {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn cost(&self, problem: &Problem, record: &Record) -> Cost {
+        let shape = problem.rule.shape();
+        let (t, m, rows) = (problem.steps_of(record), shape.trained as f64, shape.rows() as f64);
+        let scrambles = f64::from(self.scrambles);
+        let samples = scrambles * self.sampling.samples as f64;
+        let work = samples * (t.powi(3) / 6.0 + 20.0 * t) * m.powi(3);
+        Cost {
+            steps: Some(scrambles * t),
+            memory: samples * t * m * (2.0 + rows) * 2.0,
+            seconds: work * 1e-9,
+        }
     }
 
     fn takes_infinite_dimension(&self) -> bool {
@@ -93,36 +139,27 @@ impl Engine for Dmft {
         Ok(())
     }
 
-    fn run(
+    fn run_with_end_states(
         &self,
         problem: &Problem,
         record: &Record,
         monitor: &dyn Monitor,
-    ) -> Result<Trajectory, EngineError> {
+    ) -> Result<(Trajectory, Vec<EndState>), EngineError> {
         problem.validate()?;
         record.validate()?;
         self.admits(problem, record)?;
         let (equations, note) = equations(problem)?;
-        let mut replicas = Vec::new();
-        for scramble in 0..self.scrambles {
-            replicas.push(self.march(problem, &equations, record, scramble, monitor)?);
-        }
-        let notes = vec![
+        let solve = |scramble| self.solve_scramble(problem, &equations, record, scramble, monitor);
+        let replicas: Vec<Recorder> = (0..self.scrambles).map(solve).collect::<Result<_, _>>()?;
+        let (mut trajectory, end_states) = Trajectory::of_replicas(NAME, problem, record, replicas);
+        trajectory.notes = vec![
             format!(
                 "{} scrambles of {} samples; replicas are scrambles, and their standard error is that of the sampling",
                 self.scrambles, self.sampling.samples
             ),
             note,
         ];
-        Ok(Trajectory {
-            engine: NAME.into(),
-            clock: problem.clock,
-            times: record.times.clone(),
-            columns: record.observables.iter().map(|o| o.name()).collect(),
-            events: record.events.iter().map(|e| e.name.clone()).collect(),
-            replicas,
-            notes,
-        })
+        Ok((trajectory, end_states))
     }
 }
 
@@ -195,75 +232,51 @@ impl Dmft {
         self.sampling.samples as f64 * steps * (m + m + m * p) * 8e-9
     }
 
-    fn march(
+    /// All steps of one scramble of the samples.
+    fn solve_scramble<'r>(
         &self,
         problem: &Problem,
         equations: &Equations,
-        record: &Record,
+        record: &'r Record,
         scramble: u32,
         monitor: &dyn Monitor,
-    ) -> Result<Replica, EngineError> {
+    ) -> Result<Recorder<'r>, EngineError> {
         let shape = equations.shape();
         let (per_clock, end) = (steps_per_clock(problem), last_step(problem, record));
         let saves: Vec<usize> = record.times.iter().map(|t| (t * per_clock).round() as usize).collect();
         let sampling = Sampling { seed: record.seed, ..self.sampling };
         let mut points = Points::sobol(&sampling, scramble, shape.frozen, shape.trained, end + 1);
         let mut process = Process::new(equations, &mut points);
-        let mut rows: Vec<Vec<f64>> = Vec::new();
-        let mut before: Vec<f64> = Vec::new();
-        let mut passed = vec![None; record.events.len()];
-        let mut outcome = Outcome::Completed;
-        let mut last = None;
+        let mut recorder = Recorder::new(record);
+        let start = Overlaps::from_engine(shape, vec![equations.start.clone()], equations.scalars.clone());
+        let (mut last, mut last_time) = (start, 0.0);
         for step in 0..=end {
             if monitor.cancelled() {
                 return Err(EngineError::Interrupted);
             }
             let time = step as f64 / per_clock;
-            let saving = saves[rows.len()..].contains(&step);
-            let measuring = saving || record.events.iter().any(|e| e.observable.needs_training_set());
+            let due = saves[recorder.saved()..].iter().filter(|&&at| at == step).count();
+            let measuring = due > 0 || record.events_need_training_set();
             if !(if measuring { process.advance_and_measure() } else { process.advance() }) {
-                outcome = Outcome::Diverged { at: time };
-                break;
+                recorder.end(Outcome::Diverged { at: time }, last_time, last, None);
+                return Ok(recorder);
             }
-            let overlaps = Overlaps::from_engine(
-                shape,
-                vec![process.kernels.gram(step, equations)],
-                process.scalars.clone(),
-            );
+            let gram = process.kernels.gram(step, equations);
+            let overlaps = Overlaps::from_engine(shape, vec![gram], process.scalars.clone());
             let mut snapshot = Snapshot::new(&overlaps, problem);
             if measuring {
                 let (train, test) = process.losses();
                 snapshot = snapshot.with_train_loss(train).with_test_loss(test);
             }
-            while saves.get(rows.len()) == Some(&step) {
-                rows.push(record.observables.iter().map(|o| o.measure(&snapshot)).collect());
-            }
-            let now: Vec<f64> =
-                record.events.iter().map(|e| e.excess(e.observable.measure(&snapshot))).collect();
-            let mut stopped = None;
-            for (index, event) in record.events.iter().enumerate() {
-                let crossed =
-                    before.get(index).filter(|a| **a < 0.0 && now[index] >= 0.0 && passed[index].is_none());
-                if let Some(a) = crossed {
-                    let at = (step as f64 - now[index] / (now[index] - a)) / per_clock;
-                    passed[index] = Some(at);
-                    if event.stops && stopped.is_none() {
-                        stopped = Some(Outcome::Stopped { by: event.name.clone(), at });
-                    }
-                }
-            }
-            before = now;
-            last = Some((overlaps.clone(), time));
+            let outcome = recorder.observe(time, due, &snapshot);
             monitor.advance(1.0 / (end + 1) as f64 / f64::from(self.scrambles));
-            if let Some(stop) = stopped {
-                outcome = stop;
-                break;
+            (last, last_time) = (overlaps, time);
+            if let Some(outcome) = outcome {
+                recorder.end(outcome, last_time, last, None);
+                return Ok(recorder);
             }
         }
-        let (last, last_time) = last.unwrap_or_else(|| {
-            let start = vec![equations.start.clone()];
-            (Overlaps::from_engine(shape, start, equations.scalars.clone()), 0.0)
-        });
-        Ok(Replica { rows, outcome, events: passed, last, weights: None, last_time })
+        recorder.end(Outcome::Completed, last_time, last, None);
+        Ok(recorder)
     }
 }

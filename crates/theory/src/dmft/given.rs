@@ -3,7 +3,7 @@
 use super::LANES;
 use super::factor::Factor;
 use super::kernels::Equations;
-use super::lanes::{Strip, strips, strips_mut};
+use super::lanes::{PerSample, per_sample, per_sample_mut};
 use didact_math::memory::{Table, with_room};
 use didact_math::simd::add_scaled;
 use didact_model::rule::Batch;
@@ -23,7 +23,7 @@ pub(super) struct Given {
     noise: Option<Table>,
     /// y, where the rule has labels that the frozen fields and the noise decide.
     labels: Option<Table>,
-    /// ∂y/∂v, where it is needed and known; f strips for each strip of samples.
+    /// ∂y/∂v, where it is needed and known; f chunks for each chunk of samples.
     label_slopes: Option<Table>,
 }
 
@@ -38,8 +38,8 @@ impl Given {
         Self { drawn: drawn.iter().map(table).collect(), ..Self::default() }
     }
 
-    /// What follows for a rule, with v = L z.
-    pub(super) fn tell(&mut self, equations: &Equations, factor: &Factor, slopes: bool) {
+    /// Computes what follows for a rule, with v = L z: the frozen fields, the noise, the labels and their slopes.
+    pub(super) fn prepare(&mut self, equations: &Equations, factor: &Factor, slopes: bool) {
         let (rule, shape) = (&equations.rule, equations.shape());
         let n = self.samples();
         self.frozen.resize_with(shape.frozen, || Table::zeros(n));
@@ -59,14 +59,14 @@ impl Given {
         });
         self.labels = all(found.collect()).then_some(labels);
         let mut table = Table::zeros(if slopes { n * shape.frozen } else { 0 });
-        let found = table.par_chunks_mut(LANES * shape.frozen.max(1)).enumerate().map(|(strip, slopes)| {
-            self.batch(equations, strip * LANES, LANES, |batch| rule.label_slopes(batch, slopes))
+        let found = table.par_chunks_mut(LANES * shape.frozen.max(1)).enumerate().map(|(chunk, slopes)| {
+            self.batch(equations, chunk * LANES, LANES, |batch| rule.label_slopes(batch, slopes))
         });
         self.label_slopes = (all(found.collect()) && slopes).then_some(table);
     }
 
     /// Calls `work` with what a rule sees of some samples before the first step: the frozen fields and the noise. The trained fields
-    /// have a place and hold anything; labels do not read them.
+    /// may be left uninitialised; labels do not read them.
     fn batch<R>(&self, equations: &Equations, from: usize, n: usize, work: impl FnOnce(&Batch) -> R) -> R {
         let shape = equations.shape();
         with_room((shape.rows() + 1) * n, |room| {
@@ -82,10 +82,10 @@ impl Given {
         })
     }
 
-    /// Whether a rule has to be shown v at every step, although it may have been told all that it makes of it.
+    /// Whether a rule has to be shown v at every step. It need not be where it has been given all that it makes of v.
     pub(super) fn reads_frozen(&self, equations: &Equations, slopes: bool) -> bool {
-        let told = self.labels.is_some() && (self.label_slopes.is_some() || !slopes);
-        !(told && equations.rule.labels_suffice())
+        let known = self.labels.is_some() && (self.label_slopes.is_some() || !slopes);
+        !(known && equations.rule.labels_suffice())
     }
 
     /// N.
@@ -95,29 +95,29 @@ impl Given {
 
     /// Normals of the frozen fields and of the noise.
     #[inline(always)]
-    pub(super) fn drawn(&self, strip: usize) -> impl Iterator<Item = &Strip> {
-        self.drawn.iter().map(move |column| &strips(column)[strip])
+    pub(super) fn drawn(&self, chunk: usize) -> impl Iterator<Item = &PerSample> {
+        self.drawn.iter().map(move |column| &per_sample(column)[chunk])
     }
 
     /// v.
-    pub(super) fn frozen(&self, strip: usize) -> impl Iterator<Item = &Strip> {
-        self.frozen.iter().map(move |column| &strips(column)[strip])
+    pub(super) fn frozen(&self, chunk: usize) -> impl Iterator<Item = &PerSample> {
+        self.frozen.iter().map(move |column| &per_sample(column)[chunk])
     }
 
-    /// What a rule is shown of a strip: the fields as they stand, v behind them if asked for, and all else that is given.
+    /// What a rule is shown of a chunk: the fields as they stand, v behind them if asked for, and all else that is given.
     #[inline(always)]
     pub(super) fn show<'b>(
         &'b self,
-        strip: usize,
+        chunk: usize,
         fields: &'b mut [f64],
         scalars: &'b [f64],
         frozen: bool,
     ) -> Batch<'b> {
-        const SILENCE: Strip = [0.0; LANES];
-        let column = |numbers: &'b Table| -> &'b [f64] { &numbers[strip * LANES..][..LANES] };
+        const NO_NOISE: PerSample = [0.0; LANES];
+        let column = |numbers: &'b Table| -> &'b [f64] { &numbers[chunk * LANES..][..LANES] };
         if frozen {
             let behind = fields.len() / LANES - self.frozen.len();
-            for (to, v) in strips_mut(fields)[behind..].iter_mut().zip(&self.frozen) {
+            for (to, v) in per_sample_mut(fields)[behind..].iter_mut().zip(&self.frozen) {
                 to.copy_from_slice(column(v));
             }
         }
@@ -125,9 +125,9 @@ impl Given {
             labels: self.labels.as_ref().map_or(&[], column),
             label_slopes: self.label_slopes.as_ref().map_or(&[], |slopes| {
                 let wide = LANES * self.frozen.len();
-                &slopes[strip * wide..][..wide]
+                &slopes[chunk * wide..][..wide]
             }),
-            ..Batch::new(fields, LANES, scalars, self.noise.as_ref().map_or(&SILENCE, column))
+            ..Batch::new(fields, LANES, scalars, self.noise.as_ref().map_or(&NO_NOISE, column))
         }
     }
 }

@@ -1,14 +1,14 @@
-//! Where the numbers of the samples lie: those of a strip of samples at all times side by side, since every step reads all of them.
+//! Where the numbers of the samples are kept: those of a chunk of samples at all times side by side, since every step reads all of them.
 
 use super::LANES;
-use super::lanes::{Rows, Strip, strips, strips_mut};
+use super::lanes::{PerSample, Rows, per_sample, per_sample_mut};
 use didact_math::memory::Table;
 use rayon::prelude::*;
 
-/// Strips whose sums are added up before they meet the others: the order of additions does not depend on threads.
+/// Number of chunks whose sums are added up on one thread: the order of additions does not depend on the number of threads.
 const GROUP: usize = 1024 / LANES;
 
-/// What is kept of a strip of samples: a block per step, with its innovations (m), φ (m), and ∂φ_i/∂h_k (m x columns), one number
+/// What is kept of a chunk of samples: a block per step, with its innovations (m), φ (m), and ∂φ_i/∂h_k (m x columns), one number
 /// per sample in each place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Layout {
@@ -22,7 +22,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Strips in a block.
+    /// Chunks in a block.
     #[inline(always)]
     fn block(&self) -> usize {
         self.trained * (2 + self.columns)
@@ -33,7 +33,7 @@ impl Layout {
         self.steps * self.block() * LANES
     }
 
-    /// The parts of a strip.
+    /// The parts of a chunk.
     #[inline(always)]
     pub(super) fn view<'b>(&self, blocks: &'b [f64]) -> View<'b> {
         let m = self.trained;
@@ -46,24 +46,24 @@ impl Layout {
 
     #[inline(always)]
     fn rows<'b>(&self, blocks: &'b [f64], first: usize, width: usize) -> Rows<'b> {
-        Rows { strips: strips(blocks), first, width, block: self.block() }
+        Rows { values: per_sample(blocks), first, width, block: self.block() }
     }
 
     /// The places of φ(t) and of its derivatives.
     #[inline(always)]
     pub(super) fn now<'b>(&self, blocks: &'b mut [f64], t: usize) -> (&'b mut [f64], &'b mut [f64]) {
-        let block = &mut strips_mut(blocks)[t * self.block()..][..self.block()];
+        let block = &mut per_sample_mut(blocks)[t * self.block()..][..self.block()];
         let (kicks, curvature) = block[self.trained..].split_at_mut(self.trained);
         (kicks.as_flattened_mut(), curvature.as_flattened_mut())
     }
 
     /// The innovations of a step.
-    pub(super) fn innovations<'b>(&self, blocks: &'b mut [f64], t: usize) -> &'b mut [Strip] {
-        &mut strips_mut(blocks)[t * self.block()..][..self.trained]
+    pub(super) fn innovations<'b>(&self, blocks: &'b mut [f64], t: usize) -> &'b mut [PerSample] {
+        &mut per_sample_mut(blocks)[t * self.block()..][..self.trained]
     }
 }
 
-/// The parts of a strip; see [`Layout`].
+/// The parts of a chunk; see [`Layout`].
 #[derive(Clone, Copy)]
 pub(super) struct View<'b> {
     /// What V(t) is made of: innovations, then φ_i(s).
@@ -74,21 +74,21 @@ pub(super) struct View<'b> {
     pub(super) curvature: Rows<'b>,
 }
 
-/// The past of all samples, strip after strip.
+/// The past of all samples, chunk after chunk.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Strips {
+pub(super) struct SampleHistory {
     pub(super) layout: Layout,
     blocks: Table,
 }
 
-impl Strips {
+impl SampleHistory {
     /// Innovations in their places, a column for each.
     pub(super) fn new(layout: Layout, columns: &[Vec<f64>]) -> Self {
         let samples = columns.first().map_or(0, Vec::len);
         let mut blocks = Table::zeros(samples / LANES * layout.blocks());
-        for (index, strip) in blocks.chunks_exact_mut(layout.blocks()).enumerate() {
+        for (index, chunk) in blocks.chunks_exact_mut(layout.blocks()).enumerate() {
             for (t, columns) in columns.chunks(layout.trained).enumerate() {
-                for (column, to) in columns.iter().zip(layout.innovations(strip, t)) {
+                for (column, to) in columns.iter().zip(layout.innovations(chunk, t)) {
                     to.copy_from_slice(&column[index * LANES..][..LANES]);
                 }
             }
@@ -110,29 +110,29 @@ impl Strips {
         *self = Self { layout: new, blocks };
     }
 
-    /// The blocks of one strip after the other.
+    /// The blocks of one chunk after the other.
     pub(super) fn iter(&self) -> impl Iterator<Item = &[f64]> {
         self.blocks.chunks_exact(self.layout.blocks())
     }
 
-    /// Calls `visit` with number and blocks of every strip, on all threads. What `finish` takes out of a thread's room after each
-    /// group of strips, so many sums, is added up in the order of the groups.
+    /// Calls `visit` with number and blocks of every chunk, on all threads. What `finish` takes out of a thread's buffers after each
+    /// group of chunks, so many sums, is added up in the order of the groups.
     pub(super) fn visit<R>(
         &mut self,
         sums: usize,
-        room: impl Fn() -> R + Sync + Send,
+        buffers: impl Fn() -> R + Sync + Send,
         visit: impl Fn(&mut R, usize, &mut [f64]) + Sync + Send,
         finish: impl Fn(&mut R, &mut [f64]) + Sync + Send,
     ) -> Vec<f64> {
         let blocks = self.layout.blocks();
         let mut parts = vec![0.0; (self.blocks.len() / blocks).div_ceil(GROUP) * sums];
         self.blocks.par_chunks_mut(GROUP * blocks).zip(parts.par_chunks_mut(sums)).enumerate().for_each_init(
-            room,
-            |room, (group, (many, part))| {
+            buffers,
+            |buffers, (group, (many, part))| {
                 for (at, blocks) in many.chunks_exact_mut(blocks).enumerate() {
-                    visit(room, group * GROUP + at, blocks);
+                    visit(buffers, group * GROUP + at, blocks);
                 }
-                finish(room, part);
+                finish(buffers, part);
             },
         );
         let mut total = vec![0.0; sums];

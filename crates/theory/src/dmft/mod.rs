@@ -15,7 +15,7 @@ mod points;
 mod process;
 mod step;
 
-pub use engine::{Dmft, equations};
+pub use engine::{Dmft, DmftOptions, equations};
 pub use estimate::{Diverged, estimate};
 pub use kernels::{Equations, Kernels};
 pub use linear::{LinearDescent, LinearState};

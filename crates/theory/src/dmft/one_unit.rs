@@ -3,28 +3,28 @@
 
 use super::LANES;
 use super::lanes::{
-    Four, HALF, Strip, add, add_half, add_product, ask_for_next, half, half_mut, strips, sums,
+    Four, HALF, PerSample, add, add_half, add_product, ask_for_next, half, half_mut, per_sample, sums,
 };
 
-/// What a strip of samples remembers, and where the next ones have the same.
+/// What a chunk of samples remembers, and where the next ones have the same.
 #[derive(Clone, Copy)]
 pub(super) struct OneUnit<'a> {
     /// Innovation, φ(s) and D(s) = ∂φ(s)/∂h at all times up to now.
-    pub(super) past: &'a [[Strip; 3]],
+    pub(super) past: &'a [[PerSample; 3]],
     /// Numbers from these samples to the next.
     pub(super) ahead: usize,
 }
 
 impl<'a> OneUnit<'a> {
-    /// The strip up to step t.
+    /// The chunk up to step t.
     #[inline(always)]
     pub(super) fn new(blocks: &'a [f64], t: usize) -> Self {
-        Self { past: &strips(blocks).as_chunks().0[..=t], ahead: blocks.len() }
+        Self { past: &per_sample(blocks).as_chunks().0[..=t], ahead: blocks.len() }
     }
 
     /// out += Σ_s coefficients[s] z(s).
     #[inline(always)]
-    pub(super) fn add_innovations(&self, coefficients: &[f64], out: &mut Strip) {
+    pub(super) fn add_innovations(&self, coefficients: &[f64], out: &mut PerSample) {
         let mut sum = *out;
         for (c, [innovation, _, _]) in coefficients.iter().zip(self.past) {
             ask_for_next(innovation, self.ahead);
@@ -37,7 +37,7 @@ impl<'a> OneUnit<'a> {
 
     /// out += Σ_s coefficients[s] φ(s).
     #[inline(always)]
-    pub(super) fn add_kicks(&self, coefficients: &[f64], out: &mut Strip) {
+    pub(super) fn add_kicks(&self, coefficients: &[f64], out: &mut PerSample) {
         let mut sum = *out;
         for (c, [_, kick, _]) in coefficients.iter().zip(self.past) {
             for lane in 0..LANES {
@@ -49,7 +49,7 @@ impl<'a> OneUnit<'a> {
 
     /// out += Σ_s innovations[s] z(s) + Σ_s memory[s] φ(s), which lie side by side.
     #[inline(always)]
-    pub(super) fn add_both(&self, innovations: &[f64], memory: &[f64], out: &mut Strip) {
+    pub(super) fn add_both(&self, innovations: &[f64], memory: &[f64], out: &mut PerSample) {
         let (before, now) = innovations.split_at(memory.len());
         let mut sum = *out;
         for ((w, r), [innovation, kick, _]) in before.iter().zip(memory).zip(self.past) {
@@ -68,7 +68,7 @@ impl<'a> OneUnit<'a> {
 
     /// sums[s] += Σ weights φ(t) φ(s).
     #[inline(always)]
-    pub(super) fn add_products(&self, weights: &Strip, sums: &mut [Four]) {
+    pub(super) fn add_products(&self, weights: &PerSample, sums: &mut [Four]) {
         let mut own = self.past[self.past.len() - 1][1];
         for lane in 0..LANES {
             own[lane] *= weights[lane];
@@ -83,9 +83,9 @@ impl<'a> OneUnit<'a> {
     #[inline(always)]
     pub(super) fn add_derivatives(
         &self,
-        weights: &Strip,
+        weights: &PerSample,
         back: &[f64],
-        chain: &mut [Strip],
+        chain: &mut [PerSample],
         response: &mut [Four],
     ) {
         let t = chain.len() - 1;
@@ -114,7 +114,7 @@ impl<'a> OneUnit<'a> {
         &self,
         s: usize,
         back: &mut &[f64],
-        chain: &mut [Strip],
+        chain: &mut [PerSample],
         response: &mut [Four],
     ) {
         let (chain, later) = chain.split_at_mut(s);
@@ -165,10 +165,10 @@ mod tests {
     #[test]
     fn moves_and_products_are_those_of_several_units() {
         for t in 0..6 {
-            let past: Vec<Strip> = (0..3 * (t + 1)).map(numbers).collect();
+            let past: Vec<PerSample> = (0..3 * (t + 1)).map(numbers).collect();
             let (blocks, weights) = (past.as_flattened(), numbers(99));
             let unit = OneUnit::new(blocks, t);
-            let rows = |first, width| Rows { strips: &past, first, width, block: 3 };
+            let rows = |first, width| Rows { values: &past, first, width, block: 3 };
             let coefficients: Vec<f64> = (0..=2 * t).map(|k| (k as f64).cos()).collect();
             let every_other = |from: usize| coefficients.iter().copied().skip(from).step_by(2).collect();
             let (innovations, memory): (Vec<f64>, Vec<f64>) = (every_other(0), every_other(1));

@@ -2,8 +2,8 @@
 
 use super::LANES;
 use super::given::Given;
-use super::lanes::{Strip, strips};
-use super::memory::{Layout, Strips};
+use super::lanes::{PerSample, per_sample};
+use super::memory::{Layout, SampleHistory};
 use didact_math::gauss::normal::quantile;
 use didact_math::random::sobol_column;
 use rayon::prelude::*;
@@ -17,14 +17,14 @@ use rayon::prelude::*;
 #[derive(Debug, Clone)]
 pub struct Points {
     pub(super) given: Given,
-    pub(super) strips: Strips,
+    pub(super) history: SampleHistory,
     /// Importance weight per sample, of mean 1.
     weights: Vec<f64>,
     /// Whether every weight is 1.
     uniform: bool,
 }
 
-const ONES: Strip = [1.0; LANES];
+const ONES: PerSample = [1.0; LANES];
 
 /// How to draw points.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,11 +86,11 @@ impl Points {
     }
 
     fn new(table: &[Vec<f64>], weights: Vec<f64>, frozen: usize, trained: usize) -> Self {
-        assert!(weights.len().is_multiple_of(LANES), "samples come in strips of {LANES}");
+        assert!(weights.len().is_multiple_of(LANES), "samples come in values of {LANES}");
         let (drawn, innovations) = table.split_at(frozen + 1);
         let layout = Layout { trained, frozen, columns: trained, steps: innovations.len() / trained };
         let uniform = weights.iter().all(|w| *w == 1.0);
-        Self { given: Given::new(drawn), strips: Strips::new(layout, innovations), weights, uniform }
+        Self { given: Given::new(drawn), history: SampleHistory::new(layout, innovations), weights, uniform }
     }
 
     /// N.
@@ -103,11 +103,11 @@ impl Points {
         &self.weights
     }
 
-    /// The weights of a strip of samples.
+    /// The weights of a chunk of samples.
     #[inline]
-    pub(super) fn weights_of(&self, strip: usize) -> &Strip {
+    pub(super) fn weights_of(&self, chunk: usize) -> &PerSample {
         // Weights that are all the same need not come from far.
-        if self.uniform { &ONES } else { &strips(&self.weights)[strip] }
+        if self.uniform { &ONES } else { &per_sample(&self.weights)[chunk] }
     }
 }
 
@@ -145,9 +145,9 @@ mod tests {
     use super::*;
 
     fn columns(points: &Points) -> Vec<Vec<f64>> {
-        let layout = points.strips.layout;
+        let layout = points.history.layout;
         let mut columns = vec![Vec::new(); layout.frozen + 1 + layout.steps * layout.trained];
-        for (index, blocks) in points.strips.iter().enumerate() {
+        for (index, blocks) in points.history.iter().enumerate() {
             let moves = layout.view(blocks).moves;
             let innovations = (0..layout.steps).flat_map(|t| &moves.at(t)[..layout.trained]);
             for (column, numbers) in columns.iter_mut().zip(points.given.drawn(index).chain(innovations)) {
@@ -180,7 +180,7 @@ mod tests {
         let mut points = Points::sobol(&Sampling { samples: 128, ..Sampling::default() }, 0, 2, 3, 4);
         let before = columns(&points);
         for wide in [5, 3] {
-            points.strips.fit(wide);
+            points.history.fit(wide);
             assert_eq!(columns(&points), before);
         }
     }

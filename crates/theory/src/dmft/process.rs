@@ -5,7 +5,7 @@ use super::factor::Factor;
 use super::kernels::{Equations, Kernels};
 use super::memory::Layout;
 use super::points::Points;
-use super::step::{Field, Room, Step};
+use super::step::{Buffers, Field, Step};
 use didact_math::linalg::{Mat, cholesky_psd, solve};
 use didact_model::Sample;
 
@@ -14,7 +14,7 @@ use didact_model::Sample;
 ///   V(t) = W(t) − (η/δ) Σ_{s<t} R_θ(t,s) φ(s),   φ(s) = kick(V(s), v, e),   Cov(W(t),W(s)) = C_θ(t,s),  Cov(W(t),v) = C_θ(t,*),
 ///   C_ℓ(t,s) = E[φ(t) φ(s)ᵀ],   R_ℓ(t,s) = E[dφ(t)/dW(s)],   R_ℓ(t,*) = E[dφ(t)/dv]  (total derivatives at fixed W and e),
 ///
-/// marched forward in t with N samples of fixed normals. Causal: kernels of step t come from those before it.
+/// computed forward in t with N samples of fixed normals. Causal: kernels of step t come from those before it.
 /// docs/derivations/gd-phase-transitions.md#eq-7 and docs/derivations/gd-phase-transitions.md#eq-8.
 #[derive(Debug)]
 pub struct Process<'a> {
@@ -34,17 +34,17 @@ pub struct Process<'a> {
 
 impl<'a> Process<'a> {
     /// The process before its first step. The points must have a column per frozen field, one for the noise, and as many
-    /// innovations as steps will be made; of earlier processes they know nothing.
+    /// innovations as steps will be made; nothing is left in them of earlier processes.
     pub fn new(equations: &'a Equations, points: &'a mut Points) -> Self {
         let shape = equations.shape();
-        let layout = points.strips.layout;
+        let layout = points.history.layout;
         assert_eq!((layout.trained, layout.frozen), (shape.trained, shape.frozen), "points of other fields");
         let jumps = equations.rule.jumps().frozen;
         let paths = !equations.all_hard() && !jumps;
-        points.strips.fit(if paths { shape.rows() } else { shape.trained });
+        points.history.fit(if paths { shape.rows() } else { shape.trained });
         let lower = cholesky_psd(&equations.frozen()).expect("frozen rows have a Gram matrix");
         let factor = Factor::new(&lower);
-        points.given.tell(equations, &factor, paths);
+        points.given.prepare(equations, &factor, paths);
         Self {
             equations,
             points,
@@ -85,16 +85,16 @@ impl<'a> Process<'a> {
             return false;
         }
         self.extend_factor(t);
-        let mut strips = std::mem::take(&mut self.points.strips);
-        let step = Step { measures, ..self.step(t, strips.layout) };
-        let mut means = strips.visit(
+        let mut values = std::mem::take(&mut self.points.history);
+        let step = Step { measures, ..self.step(t, values.layout) };
+        let mut means = values.visit(
             step.sums().len(),
-            || Room::new(&step),
-            |room, strip, blocks| step.sample(strip, blocks, self.points.weights_of(strip), room),
-            |room, out| step.collect(room, out),
+            || Buffers::new(&step),
+            |buffers, chunk, blocks| step.sample(chunk, blocks, self.points.weights_of(chunk), buffers),
+            |buffers, out| step.collect(buffers, out),
         );
         let sums = step.sums();
-        self.points.strips = strips;
+        self.points.history = values;
         let n = self.points.samples() as f64;
         means.iter_mut().for_each(|sum| *sum /= n);
         let [kicks, response, frozen, scalars, losses] = sums.split(&mut means);
@@ -105,7 +105,7 @@ impl<'a> Process<'a> {
     }
 
     fn layout(&self) -> Layout {
-        self.points.strips.layout
+        self.points.history.layout
     }
 
     /// What all samples share at step t.
@@ -205,8 +205,8 @@ impl<'a> Process<'a> {
             let step = self.step(self.steps() - 1, layout);
             let mut fields = vec![0.0; (layout.trained + layout.frozen) * LANES];
             let (mut train, mut test) = (0.0, 0.0);
-            for (strip, blocks) in self.points.strips.iter().enumerate() {
-                let losses = step.losses(strip, blocks, self.points.weights_of(strip), &mut fields);
+            for (chunk, blocks) in self.points.history.iter().enumerate() {
+                let losses = step.losses(chunk, blocks, self.points.weights_of(chunk), &mut fields);
                 train += losses[0];
                 test += losses[1];
             }
@@ -222,15 +222,15 @@ impl<'a> Process<'a> {
         let n = self.points.samples() as f64;
         let rows = layout.trained + layout.frozen;
         let (mut fields, mut sample) = (vec![0.0; rows * LANES], vec![0.0; rows]);
-        for (strip, blocks) in self.points.strips.iter().enumerate() {
-            step.moved(strip, blocks, &mut fields);
-            let batch = step.batch(strip, &mut fields);
-            for (lane, weight) in self.points.weights_of(strip).iter().enumerate() {
+        for (chunk, blocks) in self.points.history.iter().enumerate() {
+            step.moved(chunk, blocks, &mut fields);
+            let batch = step.batch(chunk, &mut fields);
+            for (lane, weight) in self.points.weights_of(chunk).iter().enumerate() {
                 visit(&batch.sample(lane, &mut sample), weight / n);
             }
         }
     }
 }
 
-/// A run whose rows are longer than 100 has left every reasonable range.
+/// A replica whose rows are longer than 100 has left every reasonable range.
 const LARGEST_SQUARED_LENGTH: f64 = 1e4;

@@ -4,7 +4,7 @@ use super::LANES;
 use super::backward::{Backward, backward};
 use super::given::Given;
 use super::kernels::Equations;
-use super::lanes::{Four, Rows, Strip, add_combination, add_products, fold, strips_mut};
+use super::lanes::{Four, PerSample, Rows, add_combination, add_products, fold, per_sample_mut};
 use super::memory::Layout;
 use super::one_unit::OneUnit;
 use didact_math::dispatch;
@@ -55,9 +55,9 @@ pub(super) struct Field {
 impl Field {
     /// Its part that the frozen fields decide.
     #[inline(always)]
-    fn begin(&self, given: &Given, strip: usize, out: &mut Strip) {
+    fn begin(&self, given: &Given, chunk: usize, out: &mut PerSample) {
         *out = [0.0; LANES];
-        for (c, z) in self.latent.iter().zip(given.drawn(strip)) {
+        for (c, z) in self.latent.iter().zip(given.drawn(chunk)) {
             add_scaled(out, *c, z);
         }
     }
@@ -94,7 +94,7 @@ pub(super) struct Step<'a> {
 }
 
 /// Buffers of one thread, and the sums over the samples that it has moved.
-pub(super) struct Room {
+pub(super) struct Buffers {
     /// V(t), then v where the rule reads it; m + f.
     fields: Table,
     /// X_r, (r, k): dφ_i(t)/dV_k(r), times the weight.
@@ -109,13 +109,13 @@ pub(super) struct Room {
     frozen: Vec<Four>,
     kick: Kick,
     scalars: Vec<f64>,
-    /// ℓ of the samples of a strip.
-    loss: Strip,
+    /// ℓ of the samples of a chunk.
+    loss: PerSample,
     /// Train and test.
     losses: [f64; 2],
 }
 
-impl Room {
+impl Buffers {
     pub(super) fn new(step: &Step) -> Self {
         let Layout { trained: m, frozen: f, .. } = step.layout;
         let kick = Kick::new(step.equations.shape());
@@ -140,11 +140,11 @@ impl Step<'_> {
         Sums { square: (self.t + 1) * m * m, frozen: m * f, scalars: self.scalars.len() }
     }
 
-    /// What the rule is shown of a strip: V(t) or W(t) as they stand in `fields`, and what is given, as far as the rule reads it.
+    /// What the rule is shown of a chunk: V(t) or W(t) as they stand in `fields`, and what is given, as far as the rule reads it.
     /// Other numbers are left where they are, often far from the processor.
     #[inline(always)]
-    pub(super) fn batch<'b>(&'b self, strip: usize, fields: &'b mut [f64]) -> Batch<'b> {
-        self.given.show(strip, fields, self.scalars, self.reads_frozen)
+    pub(super) fn batch<'b>(&'b self, chunk: usize, fields: &'b mut [f64]) -> Batch<'b> {
+        self.given.show(chunk, fields, self.scalars, self.reads_frozen)
     }
 
     /// Whether there is one unit, and its own derivative is all that is kept: the case with loops of its own.
@@ -153,120 +153,132 @@ impl Step<'_> {
         self.layout.columns == 1 && !self.stein
     }
 
-    /// The fields of a strip, or a part of them, in the first m strips of `out`.
+    /// The fields of a chunk, or a part of them, in the first m chunks of `out`.
     #[inline(always)]
-    fn find(&self, strip: usize, blocks: &[f64], part: Part, out: &mut [f64]) {
-        let out = strips_mut(out);
+    fn find(&self, chunk: usize, blocks: &[f64], part: Part, out: &mut [f64]) {
+        let out = per_sample_mut(out);
         if self.of_one_unit() {
-            field_of_one_unit(self, strip, blocks, part, &mut out[0]);
+            field_of_one_unit(self, chunk, blocks, part, &mut out[0]);
         } else {
-            fields(self, strip, blocks, part, out);
+            fields(self, chunk, blocks, part, out);
         }
     }
 
-    /// V(t) of a strip, in the first m strips of `out`.
-    pub(super) fn moved(&self, strip: usize, blocks: &[f64], out: &mut [f64]) {
-        self.find(strip, blocks, Part::Whole, out);
+    /// V(t) of a chunk, in the first m chunks of `out`.
+    pub(super) fn moved(&self, chunk: usize, blocks: &[f64], out: &mut [f64]) {
+        self.find(chunk, blocks, Part::Whole, out);
     }
 
-    /// V(t) of a strip in the first m strips of `out`, by way of W(t): Σ weight ℓ there, its share of the test loss.
+    /// V(t) of a chunk in the first m chunks of `out`, by way of W(t): Σ weight ℓ there, its share of the test loss.
     ///
     /// Out of line: the loops of steps that are not measured are shorter without it.
     #[inline(never)]
-    fn moved_and_tested(&self, strip: usize, blocks: &[f64], weights: &Strip, out: &mut [f64]) -> f64 {
+    fn moved_and_tested(&self, chunk: usize, blocks: &[f64], weights: &PerSample, out: &mut [f64]) -> f64 {
         let mut losses = [0.0; LANES];
-        self.find(strip, blocks, Part::Gaussian, out);
-        self.equations.rule.loss_batch(&self.batch(strip, out), &mut losses);
-        self.find(strip, blocks, Part::Memory, out);
+        self.find(chunk, blocks, Part::Gaussian, out);
+        self.equations.rule.loss_batch(&self.batch(chunk, out), &mut losses);
+        self.find(chunk, blocks, Part::Memory, out);
         dot(&losses, weights)
     }
 
-    /// The shares of a strip of train and test loss. V(t) is left in `out`.
-    pub(super) fn losses(&self, strip: usize, blocks: &[f64], weights: &Strip, out: &mut [f64]) -> [f64; 2] {
-        let test = self.moved_and_tested(strip, blocks, weights, out);
+    /// The shares of a chunk of train and test loss. V(t) is left in `out`.
+    pub(super) fn losses(
+        &self,
+        chunk: usize,
+        blocks: &[f64],
+        weights: &PerSample,
+        out: &mut [f64],
+    ) -> [f64; 2] {
+        let test = self.moved_and_tested(chunk, blocks, weights, out);
         let mut losses = [0.0; LANES];
-        self.equations.rule.loss_batch(&self.batch(strip, out), &mut losses);
+        self.equations.rule.loss_batch(&self.batch(chunk, out), &mut losses);
         [dot(&losses, weights), test]
     }
 
-    /// Moves a strip to step t and adds its share of the kernels to the sums in the room.
-    pub(super) fn sample(&self, strip: usize, blocks: &mut [f64], weights: &Strip, room: &mut Room) {
+    /// Moves a chunk to step t and adds its share of the kernels to the sums in the buffers.
+    pub(super) fn sample(
+        &self,
+        chunk: usize,
+        blocks: &mut [f64],
+        weights: &PerSample,
+        buffers: &mut Buffers,
+    ) {
         let rule = &self.equations.rule;
         if self.measures {
-            room.losses[1] += self.moved_and_tested(strip, blocks, weights, &mut room.fields);
+            buffers.losses[1] += self.moved_and_tested(chunk, blocks, weights, &mut buffers.fields);
         } else {
-            self.moved(strip, blocks, &mut room.fields);
+            self.moved(chunk, blocks, &mut buffers.fields);
         }
         let columns = self.layout.columns;
         let (kicks, curvature) = self.layout.now(blocks, self.t);
-        let batch = self.batch(strip, &mut room.fields);
+        let batch = self.batch(chunk, &mut buffers.fields);
         if !self.scalars.is_empty() {
-            rule.kick_batch(&batch, kicks, &mut room.kick.scalars);
-            room.scalars.iter_mut().zip(&room.kick.scalars).for_each(|(sum, g)| *sum += g);
+            rule.kick_batch(&batch, kicks, &mut buffers.kick.scalars);
+            buffers.scalars.iter_mut().zip(&buffers.kick.scalars).for_each(|(sum, g)| *sum += g);
         }
-        let losses = if self.measures { &mut room.loss[..] } else { &mut [] };
+        let losses = if self.measures { &mut buffers.loss[..] } else { &mut [] };
         rule.expand_batch(&batch, Expansion { losses, kicks, columns, curvature });
         if self.measures {
-            room.losses[0] += dot(&room.loss, weights);
+            buffers.losses[0] += dot(&buffers.loss, weights);
         }
         if self.of_one_unit() {
-            add_shares_of_one_unit(self, blocks, weights, room);
+            add_shares_of_one_unit(self, blocks, weights, buffers);
         } else {
-            add_shares(self, strip, blocks, weights, room);
+            add_shares(self, chunk, blocks, weights, buffers);
         }
     }
 
-    /// The sums that the strips of a group have left in the room, which is empty again.
-    pub(super) fn collect(&self, room: &mut Room, out: &mut [f64]) {
+    /// Takes the sums over the chunks of a group out of the buffers, which are then empty again.
+    pub(super) fn collect(&self, buffers: &mut Buffers, out: &mut [f64]) {
         let m = self.layout.trained;
         let [kicks, response, frozen, scalars, losses] = self.sums().split(out);
         let times = self.t + 1;
         for (i, s) in (0..m).flat_map(|i| (0..times).map(move |s| (i, s))) {
             let (from, to) = ((i * times + s) * m, (s * m + i) * m);
             for k in 0..m {
-                kicks[to + k] = fold(&room.products[from + k]);
-                response[to + k] = fold(&room.response[from + k]);
+                kicks[to + k] = fold(&buffers.products[from + k]);
+                response[to + k] = fold(&buffers.response[from + k]);
             }
         }
-        for (sum, lanes) in frozen.iter_mut().zip(&room.frozen) {
+        for (sum, lanes) in frozen.iter_mut().zip(&buffers.frozen) {
             *sum = fold(lanes);
         }
-        scalars.copy_from_slice(&room.scalars);
-        losses.copy_from_slice(&room.losses);
-        for lanes in [&mut room.products, &mut room.response, &mut room.frozen] {
+        scalars.copy_from_slice(&buffers.scalars);
+        losses.copy_from_slice(&buffers.losses);
+        for lanes in [&mut buffers.products, &mut buffers.response, &mut buffers.frozen] {
             lanes.fill([0.0; 4]);
         }
-        room.scalars.fill(0.0);
-        room.losses.fill(0.0);
+        buffers.scalars.fill(0.0);
+        buffers.losses.fill(0.0);
     }
 }
 
 dispatch! {
-    /// The fields of a strip, or a part of them.
-    fn fields(step: &Step, strip: usize, blocks: &[f64], part: Part, out: &mut [Strip]) {
+    /// The fields of a chunk, or a part of them.
+    fn fields(step: &Step, chunk: usize, blocks: &[f64], part: Part, out: &mut [PerSample]) {
         let view = step.layout.view(blocks);
         for (field, out) in step.fields.iter().zip(out) {
             if part != Part::Memory {
-                field.begin(step.given, strip, out);
+                field.begin(step.given, chunk, out);
             }
-            let (coefficients, strips) = match part {
+            let (coefficients, values) = match part {
                 Part::Whole => (&field.moves, view.moves),
                 Part::Gaussian => (&field.innovations, Rows { width: step.layout.trained, ..view.moves }),
                 Part::Memory => (&field.memory, view.kicks),
             };
-            // Kicks are read once more, and asked for then: the requests of a strip are spread over its time.
+            // Kicks are read once more, and asked for then: the requests of a chunk are spread over its time.
             let asked = if part == Part::Memory { 0 } else { step.layout.trained };
-            add_combination(coefficients, strips, asked, blocks.len(), out);
+            add_combination(coefficients, values, asked, blocks.len(), out);
         }
     }
 }
 
 dispatch! {
     /// [`fields`] of one unit.
-    fn field_of_one_unit(step: &Step, strip: usize, blocks: &[f64], part: Part, out: &mut Strip) {
+    fn field_of_one_unit(step: &Step, chunk: usize, blocks: &[f64], part: Part, out: &mut PerSample) {
         let (field, unit) = (&step.fields[0], OneUnit::new(blocks, step.t));
         if part != Part::Memory {
-            field.begin(step.given, strip, out);
+            field.begin(step.given, chunk, out);
         }
         match part {
             Part::Whole => unit.add_both(&field.innovations, &field.memory, out),
@@ -277,18 +289,18 @@ dispatch! {
 }
 
 dispatch! {
-    /// Adds what a strip that has arrived at step t contributes to C_ℓ(t,s), R_ℓ(t,s) and R_ℓ(t,*).
-    fn add_shares(step: &Step, strip: usize, blocks: &[f64], weights: &Strip, room: &mut Room) {
+    /// Adds what a chunk that has arrived at step t contributes to C_ℓ(t,s), R_ℓ(t,s) and R_ℓ(t,*).
+    fn add_shares(step: &Step, chunk: usize, blocks: &[f64], weights: &PerSample, buffers: &mut Buffers) {
         let (view, ahead) = (step.layout.view(blocks), blocks.len());
         let Layout { trained: m, frozen: f, columns, .. } = step.layout;
         let times = step.t + 1;
         for i in 0..m {
             let own = &view.kicks.at(step.t)[i];
             let sums = i * times * m..(i + 1) * times * m;
-            add_products(own, weights, view.kicks, ahead, &mut room.products[sums.clone()]);
+            add_products(own, weights, view.kicks, ahead, &mut buffers.products[sums.clone()]);
             if step.stein {
-                for (v, sum) in step.given.frozen(strip).zip(&mut room.frozen[i * f..]) {
-                    let v = Rows { strips: std::slice::from_ref(v), first: 0, width: 1, block: 1 };
+                for (v, sum) in step.given.frozen(chunk).zip(&mut buffers.frozen[i * f..]) {
+                    let v = Rows { values: std::slice::from_ref(v), first: 0, width: 1, block: 1 };
                     add_products(own, weights, v, 0, std::slice::from_mut(sum));
                 }
             }
@@ -300,10 +312,10 @@ dispatch! {
                 ahead,
                 weights,
                 back: &step.back,
-                chain: strips_mut(&mut room.chain),
-                through: strips_mut(&mut room.through),
-                response: &mut room.response[sums],
-                frozen: &mut room.frozen[i * f..(i + 1) * f],
+                chain: per_sample_mut(&mut buffers.chain),
+                through: per_sample_mut(&mut buffers.through),
+                response: &mut buffers.response[sums],
+                frozen: &mut buffers.frozen[i * f..(i + 1) * f],
             });
         }
     }
@@ -311,9 +323,9 @@ dispatch! {
 
 dispatch! {
     /// [`add_shares`] of one unit.
-    fn add_shares_of_one_unit(step: &Step, blocks: &[f64], weights: &Strip, room: &mut Room) {
+    fn add_shares_of_one_unit(step: &Step, blocks: &[f64], weights: &PerSample, buffers: &mut Buffers) {
         let unit = OneUnit::new(blocks, step.t);
-        unit.add_products(weights, &mut room.products);
-        unit.add_derivatives(weights, &step.back, strips_mut(&mut room.chain), &mut room.response);
+        unit.add_products(weights, &mut buffers.products);
+        unit.add_derivatives(weights, &step.back, per_sample_mut(&mut buffers.chain), &mut buffers.response);
     }
 }

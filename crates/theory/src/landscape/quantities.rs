@@ -141,11 +141,14 @@ pub(super) fn whole(arguments: &Arguments, name: &'static str) -> Result<usize, 
     Ok(value as usize)
 }
 
-fn rule(arguments: &Arguments) -> Result<Arc<dyn LocalRule>, QuantityError> {
-    let model: Model = serde_json::from_value(arguments.value("model").clone()).map_err(|error| {
+fn model(arguments: &Arguments) -> Result<Model, QuantityError> {
+    serde_json::from_value(arguments.value("model").clone()).map_err(|error| {
         refused(format!("input `model`: {error}\n\nhint: write it as the table [model] of a description"))
-    })?;
-    model.rule().map_err(|error| refused(format!("input `model`: {error}")))
+    })
+}
+
+fn rule(arguments: &Arguments) -> Result<Arc<dyn LocalRule>, QuantityError> {
+    model(arguments)?.rule().map_err(|error| refused(format!("input `model`: {error}")))
 }
 
 /// The standard deviation of the label noise, the standard one unless told otherwise.
@@ -163,7 +166,7 @@ pub(super) fn label_noise(arguments: &Arguments, standard: f64) -> Result<f64, Q
 /// What a description of descent says, and its rule.
 fn descent(arguments: &Arguments) -> Result<(Descent, Arc<dyn LocalRule>), QuantityError> {
     let rule = rule(arguments)?;
-    let noise = label_noise(arguments, rule.standard_noise())?;
+    let noise = label_noise(arguments, model(arguments)?.standard_noise())?;
     let (eta, length) = (arguments.number("eta"), arguments.number("start-length"));
     Ok((Descent::new(rule.clone(), eta, length, noise).map_err(refused)?, rule))
 }

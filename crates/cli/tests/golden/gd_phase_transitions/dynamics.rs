@@ -6,13 +6,13 @@ use didact_families::Family;
 use didact_families::multi_index::MultiIndex;
 use didact_math::activation;
 use didact_math::linalg::Mat;
+use didact_model::loss::Loss;
 use didact_model::observable::{self, Snapshot};
-use didact_model::output_loss::OutputLoss;
 use didact_model::record::Crossing;
 use didact_model::start::{FrozenRows, RandomRows, RowLaw};
-use didact_model::trajectory::Replica;
 use didact_model::{
-    Clock, Engine, Event, LocalRule, Outcome, Problem, Record, Sample, Spectrum, Training, Unwatched,
+    Clock, EndState, Engine, Event, LocalRule, NoMonitor, Outcome, Problem, Record, Sample, Spectrum,
+    Training,
 };
 use didact_simulate::FullBatch;
 use didact_theory::dmft::LinearDescent;
@@ -30,7 +30,7 @@ pub fn answer(kind: &str, inputs: &Inputs) -> Option<Answer> {
         }
         "hessian-weight" => {
             let (z, y) = (inputs.list("z"), inputs.list("y"));
-            let loss = OutputLoss::PseudoHuber { kappa: inputs.number("kappa") };
+            let loss = Loss::PseudoHuber { kappa: inputs.number("kappa") };
             let weights = ["gelu", "quadratic"].into_iter().flat_map(|unit| {
                 // The label itself is the latent projection.
                 let rule = rule(inputs, MultiIndex::single(unit, "z", loss));
@@ -71,16 +71,17 @@ fn rule(inputs: &Inputs, spec: MultiIndex) -> Arc<dyn LocalRule> {
 fn success(inputs: &Inputs) -> Vec<f64> {
     let kappa = || inputs.number("kappa");
     let loss = match inputs.0["loss"].as_str() {
-        Some("square") => OutputLoss::Square,
-        Some("logcosh") => OutputLoss::LogCosh,
-        Some("huber") => OutputLoss::Huber { kappa: kappa() },
-        _ => OutputLoss::PseudoHuber { kappa: kappa() },
+        Some("square") => Loss::HALF_SQUARE,
+        Some("logcosh") => Loss::LogCosh,
+        Some("huber") => Loss::Huber { kappa: kappa() },
+        _ => Loss::PseudoHuber { kappa: kappa() },
     };
     let text = |key: &str, default: &str| inputs.0[key].as_str().unwrap_or(default).to_string();
     let spec = MultiIndex::single(&text("activation", "gelu"), &text("link", "z^2"), loss);
     let fraction = |delta: f64| {
         let problem = Problem {
             rule: rule(inputs, spec.clone()),
+            about: spec.about(),
             spectrum: Spectrum::isotropic(),
             dimension: Some(inputs.count("d") as u64),
             training: Training::full_batch(inputs.number("eta"), delta),
@@ -105,12 +106,13 @@ fn success(inputs: &Inputs) -> Vec<f64> {
             watch_every: Some(1.0),
             ..Record::new(vec![inputs.number("T")], alignment.clone())
         };
-        let run = FullBatch::default().run(&problem, &record, &Unwatched).expect("a run");
-        let success = |r: &Replica| {
-            let diverged = matches!(r.outcome, Outcome::Diverged { .. });
-            !diverged && alignment[0].measure(&Snapshot::new(&r.last, &problem)) > 0.5
+        let (run, ends) =
+            FullBatch::default().run_with_end_states(&problem, &record, &NoMonitor).expect("a run");
+        let success = |(outcome, end): &(&Outcome, &EndState)| {
+            let diverged = matches!(outcome, Outcome::Diverged { .. });
+            !diverged && alignment[0].measure(&Snapshot::new(&end.overlaps, &problem)) > 0.5
         };
-        run.replicas.iter().filter(|r| success(r)).count() as f64 / run.replicas.len() as f64
+        run.outcomes.iter().zip(&ends).filter(success).count() as f64 / ends.len() as f64
     };
     inputs.list("delta").into_iter().map(fraction).collect()
 }

@@ -5,7 +5,7 @@ use crate::inputs::Inputs;
 use didact_families::Family;
 use didact_families::multi_index::MultiIndex;
 use didact_math::spectra::{Bulk, Complex, WeightLaw, marchenko_pastur};
-use didact_model::output_loss::OutputLoss;
+use didact_model::loss::Loss;
 use didact_model::{Link, LocalRule};
 use didact_theory::dmft::{Points, Process, Sampling};
 use didact_theory::landscape::recovery::weak_recovery;
@@ -86,10 +86,10 @@ fn link(inputs: &Inputs) -> Link {
 
 fn rule(inputs: &Inputs, link: &str, directions: usize) -> Arc<dyn LocalRule> {
     let loss = match text(inputs, "loss", "square") {
-        "square" => OutputLoss::Square,
-        "logcosh" => OutputLoss::LogCosh,
-        "huber" => OutputLoss::Huber { kappa: inputs.number("kappa") },
-        _ => OutputLoss::PseudoHuber { kappa: inputs.number("kappa") },
+        "square" => Loss::HALF_SQUARE,
+        "logcosh" => Loss::LogCosh,
+        "huber" => Loss::Huber { kappa: inputs.number("kappa") },
+        _ => Loss::PseudoHuber { kappa: inputs.number("kappa") },
     };
     let list = |key: &str| inputs.has(key).then(|| inputs.list(key));
     let (weights, biases) = (list("a"), list("b"));

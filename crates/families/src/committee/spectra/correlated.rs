@@ -2,7 +2,7 @@
 //!
 //! Σ = [[S11, S12], [S12ᵀ, S22]] with Schur complement Z = S22 − S12ᵀ S11⁻¹ S12. With d = B − J split into its trained
 //! part d~ and the constant rest d^, v = d~ + S11⁻¹ S12 d^ obeys v(α) = e^{−ηS11 α} v(0) at small η, and
-//! ε_g = (vᵀ S11 v + d^ᵀ Z d^)/2N (section 5.2).
+//! ε_g = (vᵀ S11 v + d^ᵀ Z d^)/2N (docs/derivations/power-law-spectra.md#s5-2).
 
 use super::regression::Regression;
 use didact_math::linalg::{Mat, dot, symmetric_eigen};
@@ -123,7 +123,8 @@ mod tests {
 
     #[test]
     fn the_deterministic_equivalent_is_the_mean_over_random_bases() {
-        // N = 96, N_l = 32: the equivalent is within 1-2% of the mean (section 5.3); 24 bases know it to 1%.
+        // N = 96, N_l = 32: the equivalent is within 1-2% of the mean (docs/derivations/power-law-spectra.md#s5-3); 24
+        // bases know it to 1%.
         let spectrum = Spectrum::power_law(96, 1.0).unwrap();
         let ones = vec![1; 96];
         let mean: f64 = (0..24)

@@ -1,7 +1,8 @@
 //! Feature scaling of linear units: only N_l of the N directions are trained.
 //!
-//! Directions are the eigen-directions in order of decreasing eigenvalue (section 5.1), or those of a random basis
-//! (section 5.3). For a given covariance see [`super::correlated`].
+//! Directions are the eigen-directions in order of decreasing eigenvalue
+//! (docs/derivations/power-law-spectra.md#s5-1), or those of a random basis
+//! (docs/derivations/power-law-spectra.md#s5-3). For a given covariance see [`super::correlated`].
 
 use super::regression::Regression;
 use super::small_rate::PowerLaw;
@@ -43,7 +44,8 @@ impl Features {
         (sum(|g| g.1), sum(|g| g.2))
     }
 
-    /// (e/2) [Σ_{k≤N_l} w_k λ_k e^{−2ηλ_k α} + Σ_{k>N_l} w_k λ_k], e = 1 + σ_J²: small learning rate [Eq. 10].
+    /// (e/2) [Σ_{k≤N_l} w_k λ_k e^{−2ηλ_k α} + Σ_{k>N_l} w_k λ_k], e = 1 + σ_J²: small learning rate
+    /// (Eq. 10 of the paper, docs/derivations/power-law-spectra.md#eq-34).
     pub fn small_rate(&self, learning_rate: f64, initial: f64, alpha: f64) -> f64 {
         let n = self.dimension as f64;
         let term = |&(l, inside, outside): &(f64, u64, u64)| {
@@ -104,7 +106,8 @@ impl Features {
     }
 }
 
-/// The integral forms for N = L: tail (e/2)(λ_+/(βL))(N_l^{−β} − L^{−β}) plus ε_int **up to N_l** [Eqs. 11, 79 corrected].
+/// The integral forms for N = L: tail (e/2)(λ_+/(βL))(N_l^{−β} − L^{−β}) plus ε_int **up to N_l**
+/// (Eqs. 11 and 79 of the paper, corrected: docs/derivations/power-law-spectra.md#eq-35).
 ///
 /// The worst error of replacing the sums by integrals is (e/4)(λ_+/L)(N_l^{−1−β} + L^{−1−β}).
 pub fn integral(law: &PowerLaw, trained: u64, alpha: f64) -> f64 {
@@ -157,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_random_basis_is_worse_by_the_known_ratio() {
-        // 2.47 at β = 1 and 3.01 at β = 1.5 (section 5.3), reached for 1 ≪ N_l ≪ N.
+        // 2.47 at β = 1 and 3.01 at β = 1.5 (docs/derivations/power-law-spectra.md#eq-40), reached for 1 ≪ N_l ≪ N.
         assert!(
             (random_basis_ratio(1.0) - 2.467).abs() < 1e-3 && (random_basis_ratio(1.5) - 3.01).abs() < 5e-3
         );

@@ -1,4 +1,5 @@
-//! K = M erf units long after the plateau: the law of the error, and a late state propagated (sections 7.4, 7.5).
+//! K = M erf units long after the plateau: the law of the error, and a late state propagated
+//! (docs/derivations/power-law-spectra.md#s7-4, docs/derivations/power-law-spectra.md#s7-5).
 
 use super::small_rate::decay;
 use super::specialised::{overlap_flow, quadratic_error, rate_coefficients};
@@ -53,7 +54,8 @@ impl LateState {
     /// ε_g at later times, shifted so that this state is at 0, to leading order in the distance from the fixed point.
     ///
     /// The part of δ along the teachers moves with (r, s), the rest decays as slow and fast modes; ε_g is the quadratic
-    /// form with its s² terms. `times` ascend. [Eq. 122 has the part that is linear in the order parameters only.]
+    /// form with its s² terms (docs/derivations/power-law-spectra.md#eq-56). `times` ascend. Eq. 122 of the paper has
+    /// the part that is linear in the order parameters only (erratum 21, docs/derivations/power-law-spectra.md#e21).
     pub fn errors(&self, spectrum: &Spectrum, rate: f64, times: &[f64]) -> Result<Vec<f64>, OdeError> {
         let m = self.units as f64;
         let start: Vec<f64> = self.parts.iter().flat_map(|p| [p[0], p[1]]).collect();

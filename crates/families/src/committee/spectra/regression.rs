@@ -1,7 +1,8 @@
 //! Linear units: the exact mean learning curve, at any learning rate, in the limit N → ∞ and at finite N.
 //!
-//! K linear units learn from M as one unit learns from one, with η → η M/K and σ_J² → σ_J² M/K (section 4.1): the sums
-//! of the rows are all that matters. So this is online linear regression on Gaussian inputs.
+//! K linear units learn from M as one unit learns from one, with η → η M/K and σ_J² → σ_J² M/K
+//! (docs/derivations/power-law-spectra.md#eq-19): the sums of the rows are all that matters. So this is online linear
+//! regression on Gaussian inputs.
 
 use didact_math::linalg::{RankOne, largest_of_rank_one};
 use didact_math::roots::{brent, minimum};
@@ -30,9 +31,9 @@ pub struct Regression {
 /// When a learning curve is exact.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Size {
-    /// N → ∞ at fixed multiplicity fractions (section 4.3).
+    /// N → ∞ at fixed multiplicity fractions (docs/derivations/power-law-spectra.md#s4-3).
     Limit,
-    /// The mean over SGD runs in N dimensions (section 4.7).
+    /// The mean over SGD runs in N dimensions (docs/derivations/power-law-spectra.md#s4-7).
     Dimension(f64),
 }
 
@@ -114,7 +115,8 @@ impl Regression {
         }
     }
 
-    /// μ_k in the limit N → ∞, one per eigenvalue, ascending: the roots of 1 = η² Σ_a w_a λ_a²/(μ + 2ηλ_a).
+    /// μ_k in the limit N → ∞, one per eigenvalue, ascending: the roots of 1 = η² Σ_a w_a λ_a²/(μ + 2ηλ_a)
+    /// (docs/derivations/power-law-spectra.md#eq-23).
     pub fn rates(&self) -> Vec<f64> {
         let curve = self.curve(Size::Limit);
         let mut rates = curve.values;
@@ -190,12 +192,14 @@ impl Curve {
     }
 }
 
-/// η_c = 2/ν_1 in the limit N → ∞, for every spectrum: the largest mode then neither grows nor decays.
+/// η_c = 2/ν_1 in the limit N → ∞, for every spectrum: the largest mode then neither grows nor decays
+/// (docs/derivations/power-law-spectra.md#eq-24).
 pub fn critical_rate(spectrum: &Spectrum) -> f64 {
     2.0 / spectrum.moment(1)
 }
 
-/// η_c(N), above which the mean error of SGD in N dimensions grows: the root of Σ_b n_b x_b/(1 − x_b) = 2, x = ηλ/N.
+/// η_c(N), above which the mean error of SGD in N dimensions grows: the root of Σ_b n_b x_b/(1 − x_b) = 2, x = ηλ/N
+/// (docs/derivations/power-law-spectra.md#eq-33).
 pub fn critical_rate_at(spectrum: &Spectrum, dimension: f64) -> f64 {
     let largest = spectrum.eigenvalues().iter().copied().fold(0.0, f64::max);
     let end = dimension / largest;
@@ -228,7 +232,8 @@ pub fn optimal_rate(spectrum: &Spectrum) -> (f64, f64) {
     (best.at, -best.value)
 }
 
-/// ε_g(∞) under label noise of variance s²: ½ η ν_1 s²/(2 − η ν_1), whatever the spectrum; infinite from η_c on.
+/// ε_g(∞) under label noise of variance s²: ½ η ν_1 s²/(2 − η ν_1), whatever the spectrum; infinite from η_c on
+/// (docs/derivations/power-law-spectra.md#eq-25).
 pub fn noise_floor(moment: f64, learning_rate: f64, label_noise: f64) -> f64 {
     let share = learning_rate * moment;
     if share >= 2.0 { f64::INFINITY } else { 0.5 * share * label_noise / (2.0 - share) }

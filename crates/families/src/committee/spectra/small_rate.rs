@@ -3,7 +3,8 @@
 use didact_math::special::{gamma, gamma_above, gamma_between, zeta};
 use didact_model::spectrum::{Spectrum, SpectrumError};
 
-/// ⟨ε_g⟩ = (e/2) Σ_a w_a λ_a exp(−2ηλ_a α) for η → 0, with e = 1 + σ_J² (section 4.5).
+/// ⟨ε_g⟩ = (e/2) Σ_a w_a λ_a exp(−2ηλ_a α) for η → 0, with e = 1 + σ_J²
+/// (docs/derivations/power-law-spectra.md#eq-26).
 pub fn error(spectrum: &Spectrum, learning_rate: f64, initial: f64, alpha: f64) -> f64 {
     0.5 * initial * decay(spectrum, 2.0 * learning_rate * alpha)
 }
@@ -77,19 +78,20 @@ impl PowerLaw {
         self.scale() / (1.0 + self.beta) * c.powf(-s) * between
     }
 
-    /// The integral over the whole spectrum [Eq. 9].
+    /// The integral over the whole spectrum (Eq. 9 of the paper, docs/derivations/power-law-spectra.md#eq-27).
     pub fn integral(&self, alpha: f64) -> f64 {
         self.integral_to(alpha, self.levels as f64)
     }
 
-    /// The integral with its second incomplete gamma function left out [Eq. 52].
+    /// The integral with its second incomplete gamma function left out
+    /// (Eq. 52 of the paper, docs/derivations/power-law-spectra.md#s4-6).
     pub fn first_gamma_only(&self, alpha: f64) -> f64 {
         let (c, s) = (self.reach(alpha), self.exponent());
         let z = c * (self.levels as f64).powf(-1.0 - self.beta);
         self.scale() / (1.0 + self.beta) * c.powf(-s) * gamma_above(s, z)
     }
 
-    /// The pure power law (e/2L) (λ_+/(1+β)) c^{−s} Γ(s).
+    /// The pure power law (e/2L) (λ_+/(1+β)) c^{−s} Γ(s) (docs/derivations/power-law-spectra.md#eq-28).
     pub fn leading(&self, alpha: f64) -> f64 {
         let s = self.exponent();
         self.scale() / (1.0 + self.beta) * self.reach(alpha).powf(-s) * gamma(s)
@@ -112,13 +114,15 @@ impl PowerLaw {
         self.integral(alpha) + 0.5 * ends
     }
 
-    /// An upper bound of the sum at any α: integral + (e λ_+/2L) [1/(2L^{1+β}) + ζ(1+β) − 1/β].
+    /// An upper bound of the sum at any α: integral + (e λ_+/2L) [1/(2L^{1+β}) + ζ(1+β) − 1/β]
+    /// (docs/derivations/power-law-spectra.md#eq-31).
     pub fn upper_bound(&self, alpha: f64) -> f64 {
         let end = 0.5 * (self.levels as f64).powf(-1.0 - self.beta);
         self.integral(alpha) + self.scale() * (end + zeta(1.0 + self.beta) - 1.0 / self.beta)
     }
 
-    /// 1/(2ηλ_+) < α < (1/(2ηλ_+)) Γ((2β+1)/(1+β))^{(1+β)/β} L^{1+β}: beyond, decay is exponential.
+    /// 1/(2ηλ_+) < α < (1/(2ηλ_+)) Γ((2β+1)/(1+β))^{(1+β)/β} L^{1+β}: beyond, decay is exponential
+    /// (docs/derivations/power-law-spectra.md#eq-29).
     pub fn window(&self) -> Window {
         let from = 1.0 / (2.0 * self.learning_rate * self.largest);
         let (beta, one) = (self.beta, 1.0 + self.beta);
@@ -131,7 +135,8 @@ impl PowerLaw {
         self.window().from * (self.levels as f64).powf(1.0 + self.beta)
     }
 
-    /// Local exponent of the integral without its upper end: −s − z^s e^{−z}/Γ(s, z), z = c/L^{1+β}.
+    /// Local exponent of the integral without its upper end: −s − z^s e^{−z}/Γ(s, z), z = c/L^{1+β}
+    /// (docs/derivations/power-law-spectra.md#eq-30).
     pub fn local_exponent(&self, alpha: f64) -> f64 {
         let s = self.exponent();
         let z = self.reach(alpha) * (self.levels as f64).powf(-1.0 - self.beta);

@@ -1,4 +1,5 @@
-//! K = M erf units after the plateau: rates of approach, critical learning rate, error (section 7).
+//! K = M erf units after the plateau: rates of approach, critical learning rate, error
+//! (docs/derivations/power-law-spectra.md#s7).
 //!
 //! Fixed point J_i = B_i with teachers T_a = w_a 1 and ν_1 = 1. With δ_i = J_i − B_i: p_ij = δ_i Σ δ_j/N, s_in = δ_i Σ B_n/N.
 
@@ -7,7 +8,8 @@ use didact_model::spectrum::Spectrum;
 use std::f64::consts::PI;
 
 /// ε_g to second order in δ:
-/// (1/πM) { (1/√3) Σ_i [p_ii − (2/3) s_ii²] + ½ Σ_{i≠j} [p_ij − ½(s_ii s_ji + s_ij s_jj)] }.
+/// (1/πM) { (1/√3) Σ_i [p_ii − (2/3) s_ii²] + ½ Σ_{i≠j} [p_ij − ½(s_ii s_ji + s_ij s_jj)] }
+/// (docs/derivations/power-law-spectra.md#eq-49).
 pub fn quadratic_error(p: &Mat, s: &Mat) -> f64 {
     let m = p.rows();
     let mut sum = 0.0;
@@ -21,13 +23,15 @@ pub fn quadratic_error(p: &Mat, s: &Mat) -> f64 {
     sum / (PI * m as f64)
 }
 
-/// Coefficients of ηλ in the decay rates of the error: (slow, fast) = (4/πM)(1/√3 − 1/2, 1/√3 + (M−1)/2).
+/// Coefficients of ηλ in the decay rates of the error: (slow, fast) = (4/πM)(1/√3 − 1/2, 1/√3 + (M−1)/2)
+/// (docs/derivations/power-law-spectra.md#eq-51).
 pub fn rate_coefficients(units: f64) -> (f64, f64) {
     let (front, root) = (4.0 / (PI * units), 1.0 / 3f64.sqrt());
     (front * (root - 0.5), front * (root + 0.5 * (units - 1.0)))
 }
 
-/// Ap and Fp of d(p,pc)_a/dα = −ηλ_a Ap (p,pc)_a + η² λ_a w_a Fp Σ_b λ_b (p,pc)_b (section 7.3).
+/// Ap and Fp of d(p,pc)_a/dα = −ηλ_a Ap (p,pc)_a + η² λ_a w_a Fp Σ_b λ_b (p,pc)_b
+/// (docs/derivations/power-law-spectra.md#eq-53).
 pub fn drift_and_noise(units: f64) -> (Mat, Mat) {
     let m = units;
     let (root3, root12, root2) = (3f64.sqrt(), 12f64.sqrt(), 2f64.sqrt());
@@ -42,7 +46,8 @@ pub fn drift_and_noise(units: f64) -> (Mat, Mat) {
     (square(drift, 4.0 / (PI * m)), square(noise, 4.0 / (PI * PI * m * m)))
 }
 
-/// η_c = 1/(ν_1 max eig(Ap⁻¹ Fp)): above it SGD leaves the specialised state, whatever the spectrum.
+/// η_c = 1/(ν_1 max eig(Ap⁻¹ Fp)): above it SGD leaves the specialised state, whatever the spectrum
+/// (docs/derivations/power-law-spectra.md#eq-54).
 pub fn critical_rate(units: f64) -> f64 {
     let (drift, noise) = drift_and_noise(units);
     1.0 / largest_real(&solve(&drift, &noise))
@@ -71,7 +76,8 @@ pub fn error_rates(units: usize, spectrum: &Spectrum, learning_rate: f64) -> Vec
     }))
 }
 
-/// d(r, s)_a/dα at O(η), the overlaps with the teachers: r_a = R_a,ii − w_a, s_a = R_a,in (n ≠ i).
+/// d(r, s)_a/dα at O(η), the overlaps with the teachers: r_a = R_a,ii − w_a, s_a = R_a,in (n ≠ i)
+/// (docs/derivations/power-law-spectra.md#eq-52).
 ///
 /// `state` and `out` hold r_a, s_a per eigenspace; s is ignored for one unit.
 pub fn overlap_flow(units: usize, spectrum: &Spectrum, learning_rate: f64, state: &[f64], out: &mut [f64]) {

@@ -1,8 +1,9 @@
 //! K = M erf units with typical teachers on the permutation-symmetric manifold: four numbers per eigenspace, whatever M.
 //!
 //! With T_a = w_a 1 a start whose overlaps are R_a = r_a 1 + s_a (E − 1), Q_a = q_a 1 + c_a (E − 1) (E all ones) keeps this form: every matrix
-//! of the equations commutes with permutations of the units. So the exact equations of section 3 reduce from
-//! M² + M(M+1)/2 to 4 numbers per eigenspace, and the cost of a right-hand side grows as L.
+//! of the equations commutes with permutations of the units. So the exact equations
+//! (docs/derivations/power-law-spectra.md#eq-6) reduce from M² + M(M+1)/2 to 4 numbers per eigenspace
+//! (docs/derivations/power-law-spectra.md#eq-18), and the cost of a right-hand side grows as L.
 
 use super::late::LateState;
 use crate::Family;
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn late_states_follow_the_linearised_flow() {
-        // Section 7.5: L = 9, β = 1, η = 0.25, M = 2 from α_0 = 1500 within 1.6%.
+        // docs/derivations/power-law-spectra.md#f6: L = 9, β = 1, η = 0.25, M = 2 from α_0 = 1500 within 1.6%.
         let spectrum = Spectrum::power_law(9, 1.0).unwrap();
         let mut flow = SymmetricFlow::new(2, &spectrum, 0.25, Needed::Drift);
         let start = SymmetricState::small(2, &spectrum, 1e-4, 1e-3);
@@ -174,14 +175,14 @@ mod tests {
         for ((_, error), predicted) in states.iter().zip(&predicted) {
             assert!((predicted / error - 1.0).abs() < 0.025, "{predicted} {error}");
         }
-        // At α_0 = 1000 the error is 2.7e-4 (experiments table, F20).
+        // At α_0 = 1000 the error is 2.7e-4 (docs/derivations/power-law-spectra.md#f6).
         let at = flow.solve(&start, &[1000.0], 1e-9, Method::Dop853).unwrap()[0].1;
         assert!((at - 2.7e-4).abs() < 0.05e-4, "{at}");
     }
 
     #[test]
     fn the_late_law_describes_the_flow_after_the_plateau() {
-        // Section 7.4: ratio ODE/law = 1.02, 0.998, 0.992, 0.992 at α = 10, 20, 40, 80.
+        // docs/derivations/power-law-spectra.md#s7-4: ratio ODE/law = 1.02, 0.998, 0.992, 0.992 at α = 10, 20, 40, 80.
         let spectrum = Spectrum::power_law(256, 1.0).unwrap();
         let mut flow = SymmetricFlow::new(2, &spectrum, 0.5, Needed::Drift);
         let start = SymmetricState::small(2, &spectrum, 1e-4, 1e-3);

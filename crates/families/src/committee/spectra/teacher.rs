@@ -1,4 +1,5 @@
-//! The symmetric plateau of K = M erf units for any teacher, and the ways out of it (O(η) equations, sections 6.1, 6.2).
+//! The symmetric plateau of K = M erf units for any teacher, and the ways out of it, by the O(η) equations:
+//! docs/derivations/power-law-spectra.md#s6-1 and docs/derivations/power-law-spectra.md#s6-2.
 //!
 //! For teachers with equal overlaps the closed forms of `committee/plateau` and `committee/escape` hold; this solves the
 //! general case, of which sampled teachers are one.
@@ -113,7 +114,7 @@ impl Plateau {
         Ok(rates)
     }
 
-    /// E_mn, the response of the drift to ρ_n (section 6.2, arbitrary teacher).
+    /// E_mn, the response of the drift to ρ_n, for any teacher (docs/derivations/power-law-spectra.md#eq-44).
     fn response(&self) -> Mat {
         let (m, q) = (self.mixture.len(), self.student);
         let (units, root) = (m as f64, (1.0 + 2.0 * q).sqrt());
@@ -150,14 +151,15 @@ pub fn equal_overlaps(units: usize, diagonal: f64, row_sum: f64) -> Mat {
 }
 
 /// g_r = (2/π) S/[(A−S)^{1/2} (A+S)^{3/2}], S = T + D, A = M(1+T): the growth rate is η g_r (T2 − D2/(M−1)), and the
-/// error falls off the plateau by g_r M²/(2(M−1)) r².
+/// error falls off the plateau by g_r M²/(2(M−1)) r² (docs/derivations/power-law-spectra.md#eq-46,
+/// docs/derivations/power-law-spectra.md#eq-47).
 pub fn growth_coefficient(units: f64, diagonal: f64, row_sum: f64) -> f64 {
     let (s, a) = (diagonal + row_sum, units * (1.0 + diagonal));
     FRAC_2_PI * s / ((a - s).sqrt() * (a + s).powf(1.5))
 }
 
-/// Length of the plateau [Eq. 12], τ (Dc − ln σ_J + ½ ln N): from a start that is asymmetric by c σ_J/√N to an
-/// asymmetry B with Dc = ln(B/c).
+/// Length of the plateau, τ (Dc − ln σ_J + ½ ln N): from a start that is asymmetric by c σ_J/√N to an asymmetry B with
+/// Dc = ln(B/c) (Eq. 12 of the paper, docs/derivations/power-law-spectra.md#eq-48).
 pub fn plateau_length(growth_time: f64, student_deviation: f64, dimension: f64, constant: f64) -> f64 {
     growth_time * (constant - student_deviation.ln() + 0.5 * dimension.ln())
 }
@@ -181,7 +183,7 @@ mod tests {
             assert!((rates[0] / want - 1.0).abs() < 1e-11, "{m}: {} {want}", rates[0]);
             assert!(rates[m - 1].abs() < 1e-12, "uniform teachers leave the symmetric mode neutral");
         }
-        // Section 14: M = 4, T = 0.9, D = 0.15: c = 0.0273775.
+        // docs/derivations/power-law-spectra.md#s6-2: M = 4, T = 0.9, D = 0.15: c = 0.0273775.
         let c = growth_coefficient(4.0, 0.9, 0.15) * 16.0 / 6.0;
         assert!((c - 0.0273775).abs() < 5e-8, "{c}");
     }

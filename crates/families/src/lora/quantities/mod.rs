@@ -5,7 +5,7 @@ mod hermite;
 mod rates;
 
 use super::landscape::{Landscape, State};
-use super::population::Loss;
+use super::population::LossName;
 use super::single_index::LoraSingleIndex;
 use didact_model::quantity::{Arguments, Input, Kind, Quantity, QuantityError};
 use serde_json::{Value, json};
@@ -79,8 +79,8 @@ fn landscape_at(arguments: &Arguments, mu: f64) -> Result<Landscape, QuantityErr
         teacher_activation: arguments.given("teacher").then(|| arguments.text("teacher").to_owned()),
         labels: arguments.text("labels").to_owned(),
         loss: match arguments.text("loss") {
-            "half" => Loss::Half,
-            "correlation" => Loss::Correlation,
+            "half" => LossName::Half,
+            "correlation" => LossName::Correlation,
             other => return Err(domain(format!("loss is `{other}`; use half or correlation"))),
         },
         ..LoraSingleIndex::matched(mu, arguments.text("activation"))

@@ -15,9 +15,12 @@ use crate::{Family, ModelError, Reference, Refusal};
 use averages::Route;
 use didact_math::activation::{self, Activation};
 use didact_math::simd::add_scaled;
+use didact_model::loss::Loss;
 use didact_model::problem::Problem;
 use didact_model::quantity::Quantity;
-use didact_model::rule::{Averages, Batch, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape};
+use didact_model::rule::{
+    Averages, Batch, BatchRule, CurvatureRule, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -193,18 +196,19 @@ impl TwoLayerRule {
 
 impl LocalRule for TwoLayerRule {
     fn shape(&self) -> Shape {
-        Shape { trained: self.rank, frozen: self.mu.len(), scalars: self.rank * self.mu.len() }
-    }
-
-    fn jumps(&self) -> Jumps {
-        Jumps { trained: !self.student.kinks().is_empty(), frozen: false }
+        Shape {
+            trained: self.rank,
+            frozen: self.mu.len(),
+            scalars: self.rank * self.mu.len(),
+            ..Shape::default()
+        }
     }
 
     fn loss(&self, sample: &Sample) -> f64 {
         let output =
             |k: usize| self.output[k] * self.student.value(self.field(k, sample.fields, sample.scalars));
-        let error = self.label(sample) - (0..self.mu.len()).map(output).sum::<f64>();
-        0.5 * self.weight() * error * error
+        let output = (0..self.mu.len()).map(output).sum();
+        Loss::Square { weight: self.weight() }.value(output, self.label(sample))
     }
 
     fn kick(&self, sample: &Sample, out: &mut Kick) {
@@ -226,6 +230,24 @@ impl LocalRule for TwoLayerRule {
         }
     }
 
+    fn averages(&self, law: &Law, needed: Needed, out: &mut Averages) {
+        averages::fill(self, law, needed, out);
+    }
+
+    fn risk(&self, law: &Law) -> f64 {
+        averages::risk(self, law)
+    }
+
+    fn batch(&self) -> Option<&dyn BatchRule> {
+        Some(self)
+    }
+
+    fn curved(&self) -> Option<&dyn CurvatureRule> {
+        Some(self)
+    }
+}
+
+impl BatchRule for TwoLayerRule {
     fn kick_batch(&self, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
         let (n, k, r) = (batch.size, self.mu.len(), self.rank);
         let [student, teacher] = &self.sliced;
@@ -267,12 +289,10 @@ impl LocalRule for TwoLayerRule {
             from += count;
         }
     }
+}
 
-    fn averages(&self, law: &Law, needed: Needed, out: &mut Averages) {
-        averages::fill(self, law, needed, out);
-    }
-
-    fn risk(&self, law: &Law) -> f64 {
-        averages::risk(self, law)
+impl CurvatureRule for TwoLayerRule {
+    fn jumps(&self) -> Jumps {
+        Jumps { trained: !self.student.kinks().is_empty(), frozen: false }
     }
 }

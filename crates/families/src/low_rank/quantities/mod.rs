@@ -1,4 +1,5 @@
-//! Predictions that are not trajectories, by name; inputs as in the spec, section 12.
+//! Predictions that are not trajectories, by name; inputs are named as in the table of
+//! docs/derivations/low-rank-perturbation.md#s2.
 
 mod baselines;
 mod finite_step;
@@ -141,7 +142,8 @@ mod tests {
                             "xi": 8f64.sqrt()});
         let answer = compute("step-size", inputs.clone()).unwrap();
         assert!((answer[0].1.as_f64().unwrap() / 0.01856 - 1.0).abs() < 1e-3, "{answer:?}");
-        // E1: from m = 1/√d_⊥ at d = 4000 the equation takes 10.27 d_⊥ steps; with d_⊥/d in step and time, a little less.
+        // docs/derivations/low-rank-perturbation.md#exp1: from m = 1/√d_⊥ at d = 4000 the equation takes 10.27 d_⊥
+        // steps; with d_⊥/d in step and time, a little less.
         let mut finite = inputs;
         finite["d"] = json!(4000);
         let answer = compute("step-size", finite).unwrap();

@@ -2,7 +2,7 @@
 
 use super::{FullBatchChain, round};
 use crate::full_batch::data::Inputs;
-use crate::full_batch::kernels::{Number, TOGETHER};
+use crate::full_batch::kernels::{Number, ROWS_PER_PASS};
 use didact_math::linalg::Mat;
 use didact_math::simd::prefetch;
 use didact_model::rule::Batch;
@@ -23,7 +23,7 @@ struct Sums<T> {
 impl<T: Number> FullBatchChain<T> {
     fn block_rows(&self) -> usize {
         let rows = BLOCK_BYTES / (self.dimension() * size_of::<T>()).max(1);
-        (rows / TOGETHER * TOGETHER).clamp(TOGETHER, LARGEST_BLOCK)
+        (rows / ROWS_PER_PASS * ROWS_PER_PASS).clamp(ROWS_PER_PASS, LARGEST_BLOCK)
     }
 
     /// Kicks (m x size) of the block `at..at + size`, whose trained fields are in place.
@@ -66,14 +66,14 @@ impl<T: Number> FullBatchChain<T> {
         let mut before: Vec<T> = vec![T::default(); rows];
         let whole = first + (last - first) / rows * rows;
         for at in (first..whole).step_by(rows) {
-            for quad in (0..rows).step_by(TOGETHER) {
-                let now = &x[(at + quad) * d..(at + quad + TOGETHER) * d];
-                let mut out = [T::default(); TOGETHER];
+            for quad in (0..rows).step_by(ROWS_PER_PASS) {
+                let now = &x[(at + quad) * d..(at + quad + ROWS_PER_PASS) * d];
+                let mut out = [T::default(); ROWS_PER_PASS];
                 if at == first {
                     T::project(now, weights, &mut out);
                 } else {
-                    let past = &x[(at - rows + quad) * d..(at - rows + quad + TOGETHER) * d];
-                    let kick = before[quad..quad + TOGETHER].try_into().expect("four kicks");
+                    let past = &x[(at - rows + quad) * d..(at - rows + quad + ROWS_PER_PASS) * d];
+                    let kick = before[quad..quad + ROWS_PER_PASS].try_into().expect("four kicks");
                     T::sweep(now, weights, &mut out, past, kick, &mut sums.gradient);
                 }
                 for (h, z) in fields[quad..].iter_mut().zip(out) {
@@ -85,10 +85,10 @@ impl<T: Number> FullBatchChain<T> {
             before.iter_mut().zip(&kicks).for_each(|(b, c)| *b = T::from_double(*c));
         }
         if whole > first {
-            for quad in (0..rows).step_by(TOGETHER) {
+            for quad in (0..rows).step_by(ROWS_PER_PASS) {
                 let at = whole - rows + quad;
-                let kick = before[quad..quad + TOGETHER].try_into().expect("four kicks");
-                T::add(&x[at * d..(at + TOGETHER) * d], kick, &mut sums.gradient);
+                let kick = before[quad..quad + ROWS_PER_PASS].try_into().expect("four kicks");
+                T::add(&x[at * d..(at + ROWS_PER_PASS) * d], kick, &mut sums.gradient);
             }
         }
         if whole < last {
@@ -113,30 +113,30 @@ impl<T: Number> FullBatchChain<T> {
             let size = rows.min(last - at);
             let x = self.inputs.rows(at, size, d, &mut room);
             let padded;
-            let x = if size.is_multiple_of(TOGETHER) {
+            let x = if size.is_multiple_of(ROWS_PER_PASS) {
                 x
             } else {
                 tail.clear();
                 tail.extend_from_slice(x);
-                tail.resize(size.next_multiple_of(TOGETHER) * d, T::default());
+                tail.resize(size.next_multiple_of(ROWS_PER_PASS) * d, T::default());
                 padded = &tail;
                 padded
             };
-            for (quad, x) in x.chunks_exact(TOGETHER * d).enumerate() {
+            for (quad, x) in x.chunks_exact(ROWS_PER_PASS * d).enumerate() {
                 for (i, w) in weights.iter().enumerate() {
-                    let mut out = [T::default(); TOGETHER];
+                    let mut out = [T::default(); ROWS_PER_PASS];
                     T::project(x, w, &mut out);
-                    for (lane, h) in out.iter().enumerate().take(size - quad * TOGETHER) {
-                        fields[i * size + quad * TOGETHER + lane] = h.to_double();
+                    for (lane, h) in out.iter().enumerate().take(size - quad * ROWS_PER_PASS) {
+                        fields[i * size + quad * ROWS_PER_PASS + lane] = h.to_double();
                     }
                 }
             }
             self.kicks(at, size, &mut fields, &mut kicks, &mut sums, &mut scalars);
-            for (quad, x) in x.chunks_exact(TOGETHER * d).enumerate() {
+            for (quad, x) in x.chunks_exact(ROWS_PER_PASS * d).enumerate() {
                 for (i, gradient) in sums.gradient.chunks_exact_mut(d).enumerate() {
-                    let mut four = [T::default(); TOGETHER];
-                    for (lane, c) in four.iter_mut().enumerate().take(size - quad * TOGETHER) {
-                        *c = T::from_double(kicks[i * size + quad * TOGETHER + lane]);
+                    let mut four = [T::default(); ROWS_PER_PASS];
+                    for (lane, c) in four.iter_mut().enumerate().take(size - quad * ROWS_PER_PASS) {
+                        *c = T::from_double(kicks[i * size + quad * ROWS_PER_PASS + lane]);
                     }
                     T::add(x, &four, gradient);
                 }
@@ -171,7 +171,7 @@ fn ask_for<T: Number>(x: &[T], d: usize) {
     const LINE: usize = 64;
     /// Of each row: together what memory delivers in the time of the kicks of a block.
     const LINES: usize = 32;
-    for row in x.chunks(d.max(1)).take(TOGETHER) {
+    for row in x.chunks(d.max(1)).take(ROWS_PER_PASS) {
         for line in row.chunks(LINE / size_of::<T>()).take(LINES) {
             prefetch(line.as_ptr().cast());
         }

@@ -91,7 +91,7 @@ fn error(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let given = spectrum(arguments)?;
     let dimension = dimension(arguments, &given);
     let (variance, times) = (not_negative(arguments, "sigma_J2")?, times(arguments)?);
-    // K linear units learn from M as one from one at other rates (section 4.1).
+    // K linear units learn from M as one from one at other rates (docs/derivations/power-law-spectra.md#eq-19).
     let ratio = arguments.number("M") / arguments.number("K");
     let (rate, variance) = (learning_rate(arguments)? * ratio, variance * ratio);
     stable(rate, &given.spectrum, dimension)?;

@@ -204,7 +204,7 @@ fn sampled_teachers(
     seed: u64,
     replica: u32,
 ) -> Result<(Mat, Mat), QuantityError> {
-    let shape = Shape { trained: units, frozen: units, scalars: 0 };
+    let shape = Shape { trained: units, frozen: units, ..Shape::default() };
     let rows = RandomRows {
         trained: RowLaw::Gaussian { deviation: 1.0 },
         frozen: FrozenRows::Sampled,

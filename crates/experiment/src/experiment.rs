@@ -1,0 +1,163 @@
+//! An experiment: every point of the sweep and every run at it, checked before anything is written.
+
+use crate::build;
+use crate::description::{Description, RunSpec, ScanSpec};
+use crate::left_out::LeftOut;
+use crate::names;
+use crate::overrides;
+use crate::points::{self, Point};
+use crate::quantities;
+use crate::schedule::Schedule;
+use crate::source::{Diagnostic, Source};
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// Fingerprint of the sources that compute results, made by the build script.
+pub const BUILD: &str = env!("DIDACT_BUILD");
+
+/// How large a reproduction is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Size {
+    /// Seconds.
+    Quick,
+    /// As described.
+    #[default]
+    Normal,
+    /// As large as the source.
+    Full,
+}
+
+/// One run at one point of the sweep.
+pub struct Run {
+    /// Where in the sweep.
+    pub point: Point,
+    /// Name of the run.
+    pub name: String,
+    /// Its engine, record and stages, ready to be run.
+    pub schedule: Schedule,
+    /// Digest of all that the run depends on: titles, figures, claims, other runs and the rest of the sweep are not among it.
+    pub key: String,
+}
+
+/// A checked experiment.
+pub struct Experiment {
+    /// The description with size and seed applied, every default written out.
+    pub resolved: Description,
+    /// Its text.
+    pub source: Source,
+    /// Points of the sweep.
+    pub points: Vec<Point>,
+    /// All runs at all points.
+    pub runs: Vec<Run>,
+    /// The grid of every scan.
+    pub grids: Vec<Vec<Point>>,
+    /// Under `--full`.
+    pub full: bool,
+}
+
+impl Experiment {
+    /// Checks a description whole: nothing is written when anything is wrong.
+    pub fn new(source: Source, size: Size, seed: Option<u64>) -> Result<Self, Diagnostic> {
+        let described = source.description()?;
+        let mut resolved = match size {
+            Size::Quick => overrides::with(&described, &described.quick, &source, "quick")?,
+            Size::Normal => described,
+            Size::Full => overrides::with(&described, &described.full, &source, "full")?,
+        };
+        if let (Some(seed), Some(record)) = (seed, &mut resolved.record) {
+            record.seed = seed;
+        }
+        let full = size == Size::Full;
+        let only_full: Vec<RunSpec> = resolved.run.extract_if(.., |r| r.only_full && !full).collect();
+        names::check_names(&resolved, &source)?;
+        let points = points::expand(&resolved.sweep, "sweep", &source)?;
+        let mut runs = Vec::new();
+        let of_runs = resolved.of_runs();
+        for point in &points {
+            let here = overrides::with(&of_runs, &point.values, &source, "sweep")?;
+            for run in here.run.iter().filter(|run| point.lies_within(&run.within)) {
+                runs.push(prepare(&here, run, point, &source)?);
+            }
+        }
+        let left_out = LeftOut::of(&resolved, &only_full);
+        names::References { description: &resolved, runs: &runs, left_out: &left_out, source: &source }
+            .check()?;
+        left_out.take_out_of(&mut resolved);
+        let mut grids = Vec::new();
+        for (index, scan) in resolved.scan.iter().enumerate() {
+            quantities::check(&scan.quantity, scan.inputs.keys().chain(scan.over.keys()))
+                .map_err(|e| Diagnostic::new(e).at_key(&source, &format!("scan.{index}.quantity")))?;
+            grids.push(points::expand(&scan.over, &format!("scan.{index}.over"), &source)?);
+        }
+        Ok(Self { resolved, source, points, runs, grids, full })
+    }
+
+    /// Points of all scans together.
+    pub fn scan_points(&self) -> usize {
+        self.grids.iter().map(Vec::len).sum()
+    }
+
+    /// What models have to say of their runs before they start, each remark once.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        for run in &self.runs {
+            for remark in run.schedule.remarks() {
+                let remark = format!("run `{}`: {remark}", run.name);
+                if !all.contains(&remark) {
+                    all.push(remark);
+                }
+            }
+        }
+        all
+    }
+
+    /// `<slug>-<hash>`.
+    pub fn folder_name(&self) -> String {
+        format!("{}{}", self.folder_prefix(), digest(&self.resolved, 6))
+    }
+
+    /// What the folders of this experiment have in common as it is edited.
+    pub fn folder_prefix(&self) -> String {
+        format!("{}-", slug(&self.resolved.title))
+    }
+}
+
+/// Digest of all that a scan depends on.
+pub(crate) fn key_of_scan(scan: &ScanSpec) -> String {
+    digest(&ScanSpec { name: String::new(), ..scan.clone() }, 16)
+}
+
+/// Leading bytes of the digest of a part of a description, the version and the build: the same for the same description as long
+/// as no code changes that computes results.
+fn digest(described: &impl Serialize, bytes: usize) -> String {
+    let value: Value = serde_json::to_value(described).expect("a description is plain data");
+    let text = format!("didact {} {BUILD}\n{value}", env!("CARGO_PKG_VERSION"));
+    Sha256::digest(text.as_bytes()).iter().take(bytes).map(|b| format!("{b:02x}")).collect()
+}
+
+/// Describes one run at one point to its engine: changes, problem, record, stages, schedule.
+fn prepare(
+    description: &Description,
+    run: &RunSpec,
+    point: &Point,
+    source: &Source,
+) -> Result<Run, Diagnostic> {
+    let here = overrides::with(description, &run.set, source, "run")?;
+    let engine_alone = RunSpec { engine: run.engine.clone(), ..RunSpec::default() };
+    let key = digest(&Description { run: vec![engine_alone], ..here.of_runs() }, 16);
+    let engine = run.engine.engine().map_err(|error| {
+        let message = format!("the {} of run `{}` {}", error.option, run.name, error.problem);
+        Diagnostic::new(message).at_key(source, &format!("run.{}", error.option))
+    })?;
+    let (record, stages) = build::stages(&here, source)?;
+    let schedule = Schedule::new(engine, record, stages, source)?;
+    Ok(Run { point: point.clone(), name: run.name.clone(), schedule, key })
+}
+
+fn slug(title: &str) -> String {
+    let words = title.to_lowercase();
+    let words = words.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty());
+    let slug: Vec<&str> = words.take(6).collect();
+    if slug.is_empty() { "experiment".into() } else { slug.join("-") }
+}

@@ -1,0 +1,264 @@
+//! Arrays of numbers as NumPy's `.npz`: a zip archive without compression of `.npy` files.
+//!
+//! Only what a table needs is here: arrays of little-endian `f64` in row-major order. Files have no time stamps, so that the
+//! same arrays give the same bytes. The layout of `.npy` is described in NumPy's documentation (`numpy.lib.format`), that of
+//! zip in PKWARE's APPNOTE; the names of the fields below are theirs.
+
+use std::io;
+
+/// Every `.npy` header fills a multiple of this many bytes, so that the data behind it is aligned.
+const HEADER_DIVISOR: usize = 64;
+const LOCAL_ENTRY: [u8; 4] = *b"PK\x03\x04";
+const CENTRAL_ENTRY: [u8; 4] = *b"PK\x01\x02";
+const END_OF_DIRECTORY: [u8; 4] = *b"PK\x05\x06";
+const LOCAL_LENGTH: usize = 30;
+const CENTRAL_LENGTH: usize = 46;
+const END_LENGTH: usize = 22;
+/// 1 January 1980, the first day that a zip archive knows.
+const DATE: u16 = 0x21;
+/// A regular file that its owner may write and all may read, in the upper half as Unix has it.
+const ATTRIBUTES: u32 = 0o100_644 << 16;
+/// Set for a name that is not ASCII.
+const NAME_IS_UTF8: u16 = 1 << 11;
+
+/// Collects arrays and gives the bytes of the archive.
+#[derive(Debug, Default)]
+pub(crate) struct Writer {
+    bytes: Vec<u8>,
+    directory: Vec<u8>,
+    names: Vec<String>,
+}
+
+impl Writer {
+    /// Adds an array of this shape; `values` has its rows one after another.
+    pub(crate) fn add(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        values: impl IntoIterator<Item = f64>,
+    ) -> io::Result<()> {
+        let mut data = npy_header(shape);
+        let start = data.len();
+        for value in values {
+            data.extend_from_slice(&value.to_le_bytes());
+        }
+        let expected = shape.iter().product::<usize>() * size_of::<f64>();
+        if data.len() - start != expected {
+            return Err(io::Error::other(format!("array `{name}` does not fill its shape {shape:?}")));
+        }
+        let name = format!("{name}.npy");
+        if self.names.contains(&name) {
+            return Err(io::Error::other(format!("two arrays are named `{name}`")));
+        }
+        // Both kinds of entry share the fields from the needed version to the length of the extra field.
+        let flags = if name.is_ascii() { 0 } else { NAME_IS_UTF8 };
+        let length = small(data.len())?;
+        let mut shared = Vec::with_capacity(26);
+        for word in [10, flags, 0, 0, DATE] {
+            shared.extend_from_slice(&u16::to_le_bytes(word));
+        }
+        for word in [crc32fast::hash(&data), length, length] {
+            shared.extend_from_slice(&word.to_le_bytes());
+        }
+        let name_length = u16::try_from(name.len()).map_err(|_| io::Error::other("the name is too long"))?;
+        shared.extend_from_slice(&name_length.to_le_bytes());
+        shared.extend_from_slice(&0_u16.to_le_bytes());
+
+        let offset = small(self.bytes.len())?;
+        self.bytes.extend_from_slice(&LOCAL_ENTRY);
+        self.bytes.extend_from_slice(&shared);
+        self.bytes.extend_from_slice(name.as_bytes());
+        self.bytes.extend_from_slice(&data);
+
+        self.directory.extend_from_slice(&CENTRAL_ENTRY);
+        // Made under Unix (3) by version 1.0 of the format.
+        self.directory.extend_from_slice(&[10, 3]);
+        self.directory.extend_from_slice(&shared);
+        // No comment, first disk, no internal attributes.
+        self.directory.extend_from_slice(&[0; 6]);
+        self.directory.extend_from_slice(&ATTRIBUTES.to_le_bytes());
+        self.directory.extend_from_slice(&offset.to_le_bytes());
+        self.directory.extend_from_slice(name.as_bytes());
+        self.names.push(name);
+        Ok(())
+    }
+
+    /// The whole archive.
+    pub(crate) fn finish(mut self) -> io::Result<Vec<u8>> {
+        let count = u16::try_from(self.names.len()).map_err(|_| io::Error::other("too many arrays"))?;
+        let (start, length) = (small(self.bytes.len())?, small(self.directory.len())?);
+        self.bytes.append(&mut self.directory);
+        self.bytes.extend_from_slice(&END_OF_DIRECTORY);
+        self.bytes.extend_from_slice(&[0; 4]);
+        self.bytes.extend_from_slice(&count.to_le_bytes());
+        self.bytes.extend_from_slice(&count.to_le_bytes());
+        self.bytes.extend_from_slice(&length.to_le_bytes());
+        self.bytes.extend_from_slice(&start.to_le_bytes());
+        self.bytes.extend_from_slice(&[0; 2]);
+        Ok(self.bytes)
+    }
+}
+
+/// Lengths and offsets of this version of zip have 32 bits.
+fn small(length: usize) -> io::Result<u32> {
+    u32::try_from(length).map_err(|_| io::Error::other("a table of more than 4 GB does not fit its file"))
+}
+
+/// Magic string, version 1.0, length, and a Python dictionary padded with spaces.
+fn npy_header(shape: &[usize]) -> Vec<u8> {
+    let lengths: Vec<String> = shape.iter().map(usize::to_string).collect();
+    let comma = if shape.len() == 1 { "," } else { "" };
+    let mut text =
+        format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({}{comma})}}", lengths.join(", "));
+    let prefix = MAGIC.len() + 4;
+    let unpadded = prefix + text.len() + 1;
+    text.push_str(&" ".repeat(HEADER_DIVISOR - unpadded % HEADER_DIVISOR));
+    text.push('\n');
+    let mut header = MAGIC.to_vec();
+    header.extend_from_slice(&[1, 0]);
+    header.extend_from_slice(&(text.len() as u16).to_le_bytes());
+    header.extend_from_slice(text.as_bytes());
+    header
+}
+
+const MAGIC: &[u8] = b"\x93NUMPY";
+
+/// An array as it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Array {
+    /// Its lengths.
+    pub(crate) shape: Vec<usize>,
+    /// Its rows one after another.
+    pub(crate) values: Vec<f64>,
+}
+
+/// Finds arrays in the bytes of an archive.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+    /// Name, place of the local entry, length and checksum of every file.
+    files: Vec<(&'a str, usize, usize, u32)>,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads the directory; `None` if these are not the bytes of a whole archive as [`Writer`] writes it.
+    pub(crate) fn new(bytes: &'a [u8]) -> Option<Self> {
+        let end = &bytes[bytes.len().checked_sub(END_LENGTH)?..];
+        if end[..4] != END_OF_DIRECTORY {
+            return None;
+        }
+        let (count, mut place) = (word16(end, 10)?, word32(end, 16)? as usize);
+        let mut files = Vec::new();
+        for _ in 0..count {
+            let entry = bytes.get(place..)?;
+            let (method, crc, length) = (word16(entry, 10)?, word32(entry, 16)?, word32(entry, 24)?);
+            if entry[..4] != CENTRAL_ENTRY || method != 0 {
+                return None;
+            }
+            let name_length = word16(entry, 28)? as usize;
+            let others = word16(entry, 30)? as usize + word16(entry, 32)? as usize;
+            let name = entry.get(CENTRAL_LENGTH..CENTRAL_LENGTH + name_length)?;
+            files.push((std::str::from_utf8(name).ok()?, word32(entry, 42)? as usize, length as usize, crc));
+            place += CENTRAL_LENGTH + name_length + others;
+        }
+        Some(Self { bytes, files })
+    }
+
+    /// The array of this name; `None` if there is none or its bytes are damaged.
+    pub(crate) fn array(&self, name: &str) -> Option<Array> {
+        let &(_, place, length, crc) =
+            self.files.iter().find(|(file, ..)| file.strip_suffix(".npy") == Some(name))?;
+        let entry = self.bytes.get(place..)?;
+        let start = LOCAL_LENGTH + word16(entry, 26)? as usize + word16(entry, 28)? as usize;
+        let file = entry.get(start..start + length)?;
+        if entry[..4] != LOCAL_ENTRY || crc32fast::hash(file) != crc {
+            return None;
+        }
+        let (text, data) = file.strip_prefix(MAGIC)?.strip_prefix(&[1, 0])?.split_at_checked(2)?;
+        let (text, data) = data.split_at_checked(word16(text, 0)? as usize)?;
+        let shape = std::str::from_utf8(text).ok()?.trim_end();
+        let shape = shape.strip_prefix("{'descr': '<f8', 'fortran_order': False, 'shape': (")?;
+        let lengths = shape.strip_suffix(")}")?.split(',').map(str::trim).filter(|n| !n.is_empty());
+        let shape: Vec<usize> = lengths.map(|n| n.parse().ok()).collect::<Option<_>>()?;
+        let (chunks, rest) = data.as_chunks::<8>();
+        let values: Vec<f64> = chunks.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect();
+        (rest.is_empty() && shape.iter().product::<usize>() == values.len())
+            .then_some(Array { shape, values })
+    }
+}
+
+fn word16(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn word32(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.add("times", &[2], [0.0, 1.5]).unwrap();
+        writer.add("Δ", &[2, 2], [1.0, 2.0, 3.0, f64::NAN]).unwrap();
+        writer.add("none", &[0, 2], []).unwrap();
+        writer.finish().unwrap()
+    }
+
+    #[test]
+    fn arrays_come_back_with_their_shapes() {
+        let bytes = sample();
+        let reader = Reader::new(&bytes).unwrap();
+        assert_eq!(reader.array("times").unwrap(), Array { shape: vec![2], values: vec![0.0, 1.5] });
+        let delta = reader.array("Δ").unwrap();
+        assert_eq!((delta.shape, &delta.values[..3]), (vec![2, 2], &[1.0, 2.0, 3.0][..]));
+        assert!(delta.values[3].is_nan());
+        assert_eq!(reader.array("none").unwrap().shape, [0, 2]);
+        assert_eq!(reader.array("other"), None);
+    }
+
+    /// The bytes that `ndarray-npy` 0.10 wrote for the same array, as earlier versions of didact kept them.
+    #[test]
+    fn the_bytes_are_those_of_earlier_versions() {
+        let mut writer = Writer::default();
+        writer.add("times", &[1], [0.5]).unwrap();
+        let mut npy =
+            b"\x93NUMPY\x01\0\x76\0{'descr': '<f8', 'fortran_order': False, 'shape': (1,)}".to_vec();
+        npy.resize(127, b' ');
+        npy.push(b'\n');
+        npy.extend_from_slice(&0.5_f64.to_le_bytes());
+        let crc = crc32fast::hash(&npy).to_le_bytes();
+        let mut expected = b"PK\x03\x04\x0a\0\0\0\0\0\0\0\x21\0".to_vec();
+        expected.extend_from_slice(&crc);
+        expected.extend_from_slice(b"\x88\0\0\0\x88\0\0\0\x09\0\0\0times.npy");
+        expected.extend_from_slice(&npy);
+        expected.extend_from_slice(b"PK\x01\x02\x0a\x03\x0a\0\0\0\0\0\0\0\x21\0");
+        expected.extend_from_slice(&crc);
+        expected
+            .extend_from_slice(b"\x88\0\0\0\x88\0\0\0\x09\0\0\0\0\0\0\0\0\0\0\0\xa4\x81\0\0\0\0times.npy");
+        expected.extend_from_slice(b"PK\x05\x06\0\0\0\0\x01\0\x01\0\x37\0\0\0\xaf\0\0\0\0\0");
+        assert_eq!(writer.finish().unwrap(), expected);
+    }
+
+    #[test]
+    fn damaged_files_are_not_read() {
+        let bytes = sample();
+        assert!(Reader::new(&bytes[..bytes.len() - 1]).is_none(), "cut short");
+        let mut flipped = bytes.clone();
+        let place = bytes.windows(8).position(|w| w == 1.5_f64.to_le_bytes()).unwrap();
+        flipped[place] ^= 1;
+        let reader = Reader::new(&flipped).unwrap();
+        assert_eq!(reader.array("times"), None, "its checksum differs");
+        assert!(reader.array("Δ").is_some());
+    }
+
+    #[test]
+    fn an_array_must_fill_its_shape_and_have_a_name_of_its_own() {
+        let mut writer = Writer::default();
+        assert!(writer.add("a", &[2], [1.0]).is_err());
+        writer.add("a", &[1], [1.0]).unwrap();
+        assert!(writer.add("a", &[1], [1.0]).is_err());
+    }
+}

@@ -1,0 +1,15 @@
+//! Experiments from their description to their folder.
+//!
+//! One program holds all tests of the crate that cross its modules: each program more would link everything once more.
+
+mod common;
+mod engines_agree;
+mod full_batch_agrees;
+mod full_batch_schedule;
+mod lora;
+mod low_rank;
+mod probability;
+mod restart;
+mod scans;
+mod taken_over;
+mod within;

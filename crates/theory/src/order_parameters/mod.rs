@@ -1,0 +1,307 @@
+//! The order-parameter equations of one-pass SGD, for any rule.
+
+mod flow;
+mod numerical;
+mod overlap_flow;
+mod row_flow;
+
+use didact_math::linalg::Mat;
+use didact_math::ode::{self, Direction, Method, Options, Saving, Solution, Stop, VectorField};
+use didact_model::engine::{Cost, EngineOptions, OptionError};
+use didact_model::observable::Snapshot;
+use didact_model::{
+    EndState, Engine, EngineError, Monitor, Needed, Outcome, Overlaps, Problem, Record, Recorder, Shape,
+    Statistics, Trajectory,
+};
+use flow::Flow;
+pub use numerical::Numerical;
+use overlap_flow::{Layout, OverlapFlow};
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+
+/// Products of a right-hand side below which threads cost more than they give.
+const WORTH_THREADS: usize = 2_000_000;
+
+/// The limit d → ∞ of the overlaps, integrated with error control.
+#[derive(Debug, Clone)]
+pub struct OrderParameterOde {
+    /// Integrator and tolerances.
+    pub options: Options,
+    /// Without the term of second order in the learning rate this is gradient flow on the population loss.
+    pub needed: Needed,
+    /// What is done where averages have no closed form.
+    pub numerical: Numerical,
+}
+
+impl Default for OrderParameterOde {
+    /// Eighth order, relative tolerance 1e-9, steps that land on the saved times, quadratic term included.
+    fn default() -> Self {
+        let options = Options {
+            method: Method::Dop853,
+            relative: 1e-9,
+            absolute: 1e-12,
+            saving: Saving::Landing,
+            ..Options::default()
+        };
+        Self { options, needed: Needed::DriftAndNoise, numerical: Numerical::USUAL }
+    }
+}
+
+/// The options of the engine `ode`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct OdeOptions {
+    /// Keep the term of second order in the learning rate.
+    pub quadratic_term: bool,
+    /// Relative tolerance of a step; the absolute one is a thousandth of it. 1e-9 unless given. Where averages have no closed form it is
+    /// the relative error of the run instead, 1e-6 unless given, shared between integrator and averages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<f64>,
+    /// `explicit` (order 8), `multistep`, `stiff` or `stabilised`. Unless given, `explicit` where averages have closed forms, and
+    /// `multistep`, which needs the fewest of them, where they have not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<OdeMethod>,
+}
+
+/// Integrators by their use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OdeMethod {
+    /// Dormand-Prince 8(5,3).
+    #[default]
+    Explicit,
+    /// Adams of variable order: the fewest evaluations of a smooth flow over a long time.
+    Multistep,
+    /// Rosenbrock, with a dense Jacobian.
+    Stiff,
+    /// Runge-Kutta-Chebyshev, for many mildly stiff equations.
+    Stabilised,
+}
+
+impl Default for OdeOptions {
+    fn default() -> Self {
+        Self { quadratic_term: true, tolerance: None, method: None }
+    }
+}
+
+impl EngineOptions for OdeOptions {
+    const ABOUT: &'static str =
+        "order-parameter equations: the limit of infinite dimension, with error control";
+
+    fn engine(&self) -> Result<Box<dyn Engine>, OptionError> {
+        let relative = self.tolerance.unwrap_or(1e-9);
+        if !(relative > 0.0 && relative < 1.0) {
+            let problem = format!("is {relative}; use a number between 0 and 1");
+            return Err(OptionError { option: "tolerance", problem });
+        }
+        let method = match self.method.unwrap_or_default() {
+            OdeMethod::Explicit => Method::Dop853,
+            OdeMethod::Multistep => Method::Adams,
+            OdeMethod::Stiff => Method::Stiff,
+            OdeMethod::Stabilised => Method::Stabilised,
+        };
+        let options = Options {
+            method,
+            relative,
+            absolute: relative * 1e-3,
+            // Steps cut short would spoil the memory of a multistep method.
+            saving: if method == Method::Adams { Saving::Dense } else { Saving::Landing },
+            ..Options::default()
+        };
+        let needed = if self.quadratic_term { Needed::DriftAndNoise } else { Needed::Drift };
+        let numerical = Numerical::Budget {
+            error: self.tolerance.unwrap_or(Numerical::USUAL_ERROR),
+            any_method: self.method.is_none(),
+        };
+        Ok(Box::new(OrderParameterOde { options, needed, numerical }))
+    }
+}
+
+impl OrderParameterOde {
+    /// The equations without the term of second order in the learning rate.
+    pub fn gradient_flow() -> Self {
+        Self { needed: Needed::Drift, ..Self::default() }
+    }
+}
+
+impl OrderParameterOde {
+    /// The time derivative (per unit of the clock) of the overlaps at the start of replica 0; frozen blocks are 0.
+    pub fn initial_derivative(&self, problem: &Problem) -> Result<Overlaps, EngineError> {
+        problem.validate()?;
+        let start = problem.start.draw(&problem.setting(0, 0))?;
+        let mut flow = OverlapFlow::new(problem, &start, self.needed);
+        let state = flow.layout.pack(&start);
+        let mut derivative = vec![0.0; state.len()];
+        flow.derivative(0.0, &state, &mut derivative);
+        let p = start.shape().rows();
+        let zero = Overlaps::from_engine(
+            start.shape(),
+            vec![Mat::zeros(p, p); start.blocks.len()],
+            vec![0.0; start.scalars.len()],
+        );
+        Ok(Layout { shape: start.shape(), start: zero }.unpack(&derivative))
+    }
+}
+
+impl Engine for OrderParameterOde {
+    fn name(&self) -> &'static str {
+        "ode"
+    }
+
+    fn cost(&self, problem: &Problem, record: &Record) -> Cost {
+        let (rows, blocks) = (problem.rule.shape().rows() as f64, problem.spectrum.len() as f64);
+        let replicas = f64::from(record.replicas);
+        let at_a_time =
+            if problem.start.is_random() { (rayon::current_num_threads() as f64).min(replicas) } else { 1.0 };
+        // A stiff method keeps the Jacobian and its LU factors, n x n each.
+        let n = flow::variables(problem, self.needed) as f64;
+        let matrices = if self.options.method == Method::Stiff { 2.0 * n * n * 8.0 } else { 0.0 };
+        // State, stages of the integrator and buffers of the right-hand side.
+        let vectors = 20.0 * blocks * rows * rows * 8.0;
+        let call = 2e-7 + blocks * rows.powi(3) * 1e-9 + rows.powi(4) * 2e-10;
+        Cost {
+            steps: None,
+            memory: vectors + at_a_time * matrices + record.bytes(),
+            seconds: replicas * 5e3 * call,
+        }
+    }
+
+    fn stays_at_fixed_points(&self) -> bool {
+        true
+    }
+
+    fn takes_infinite_dimension(&self) -> bool {
+        true
+    }
+
+    fn run_with_end_states(
+        &self,
+        problem: &Problem,
+        record: &Record,
+        monitor: &dyn Monitor,
+    ) -> Result<(Trajectory, Vec<EndState>), EngineError> {
+        problem.validate()?;
+        record.validate()?;
+        self.admits(problem, record)?;
+        // A start that is the same for all needs one solution only.
+        let numbers = record.replica_numbers();
+        let numbers = if problem.start.is_random() { numbers } else { numbers.start..numbers.start + 1 };
+        let replicas = numbers.len() as u32;
+        let solved: Result<Vec<(Recorder, Vec<String>)>, EngineError> =
+            numbers.into_par_iter().map(|r| self.integrate(problem, record, r, replicas, monitor)).collect();
+        let (recorders, remarks): (Vec<_>, Vec<_>) = solved?.into_iter().unzip();
+        let (mut trajectory, end_states) = Trajectory::of_replicas(self.name(), problem, record, recorders);
+        let note = |(index, remarks): (usize, Vec<String>)| {
+            let replica = record.first_replica as usize + index;
+            (!remarks.is_empty()).then(|| format!("replica {replica}: {}", remarks.join("; ")))
+        };
+        trajectory.notes = remarks.into_iter().enumerate().filter_map(note).collect();
+        Ok((trajectory, end_states))
+    }
+}
+
+impl OrderParameterOde {
+    /// One replica, and what there is to remark about it.
+    fn integrate<'r>(
+        &self,
+        problem: &Problem,
+        record: &'r Record,
+        replica: u32,
+        replicas: u32,
+        monitor: &dyn Monitor,
+    ) -> Result<(Recorder<'r>, Vec<String>), EngineError> {
+        let start = problem.start.draw(&problem.setting(record.seed, replica))?;
+        let (mut flow, state) = Flow::new(problem, &start, self.needed);
+        flow.set_accuracy(self.numerical.accuracy());
+        flow.field().derivative(0.0, &state, &mut vec![0.0; state.len()]);
+        let closed = flow.worst_error() == 0.0;
+        let options = if closed { self.options.clone() } else { self.numerical.options(&self.options) };
+        let layout = flow.layout();
+        let events: Vec<ode::Event> = record
+            .events
+            .iter()
+            .map(|event| ode::Event {
+                name: event.name.clone(),
+                function: Box::new(|_, state: &[f64]| {
+                    let overlaps = layout.unpack(state);
+                    event.excess(event.observable.measure(&Snapshot::new(&overlaps, problem)))
+                }),
+                direction: Direction::Rising,
+                terminal: event.stops,
+            })
+            .collect();
+        let end = record.end();
+        let mut done = 0.0;
+        let mut watch = |time: f64| {
+            let fraction = if end > 0.0 { time / end } else { 1.0 };
+            monitor.advance((fraction - done) / f64::from(replicas));
+            done = fraction;
+            if monitor.cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let request = ode::Request {
+            start: 0.0,
+            state: &state,
+            end,
+            save_at: &record.times,
+            events: &events,
+            options: &options,
+        };
+        let solution = ode::solve_watched(flow.field(), &request, &mut watch)?;
+        let outcome = outcome(&solution, record, replica)?;
+        let mut recorder = Recorder::new(record);
+        for state in &solution.states {
+            recorder.save(&Snapshot::new(&layout.unpack(state), problem));
+        }
+        for occurrence in &solution.occurrences {
+            recorder.note_passage(occurrence.event, occurrence.time);
+        }
+        recorder.set_statistics(statistics(&solution, flow.worst_error()));
+        recorder.end(outcome, solution.last_time, layout.unpack(&solution.last_state), None);
+        let mut remarks: Vec<String> =
+            problem.about.warning(problem).into_iter().chain(problem.about.invariance(&start)).collect();
+        if let Some((i, j)) = equal_rows(&start) {
+            remarks.push(format!("rows {i} and {j} start equal, so only rounding can tell them apart"));
+        }
+        Ok((recorder, remarks))
+    }
+}
+
+fn statistics(solution: &Solution, quadrature_error: f64) -> Statistics {
+    let report = &solution.report;
+    Statistics {
+        accepted_steps: report.steps,
+        rejected_steps: report.rejected,
+        evaluations: report.evaluations,
+        jacobians: report.jacobians,
+        factorisations: report.factorisations,
+        quadrature_error: (quadrature_error > 0.0).then_some(quadrature_error),
+    }
+}
+
+/// Two trained rows with the same overlaps in every eigenspace: the equations never break their symmetry.
+fn equal_rows(start: &Overlaps) -> Option<(usize, usize)> {
+    let Shape { trained: k, frozen, .. } = start.shape();
+    let equal = |i: usize, j: usize| {
+        start.blocks.iter().all(|g| {
+            let same = g[(i, i)] == g[(j, j)] && g[(i, i)] == g[(i, j)];
+            same && (k..k + frozen).all(|n| g[(i, n)] == g[(j, n)])
+        })
+    };
+    (0..k).flat_map(|i| (0..i).map(move |j| (j, i))).find(|&(i, j)| equal(i, j))
+}
+
+fn outcome(solution: &Solution, record: &Record, replica: u32) -> Result<Outcome, EngineError> {
+    match &solution.report.stop {
+        Stop::ReachedEnd => Ok(Outcome::Completed),
+        Stop::Event { index, time } => {
+            Ok(Outcome::Stopped { by: record.events[*index].name.clone(), at: *time })
+        }
+        Stop::Diverged { time } => Ok(Outcome::Diverged { at: *time }),
+        Stop::Interrupted { .. } => Err(EngineError::Interrupted),
+        Stop::Stuck { .. } | Stop::StepLimit { .. } => {
+            Err(EngineError::Stuck { replica, reason: solution.report.to_string() })
+        }
+    }
+}
