@@ -12,6 +12,7 @@
 
 use super::conditional::{self, SquaredErrors};
 use super::erf::ErfCommittee;
+use super::nearby::Nearby;
 use super::planes::{self, Fineness};
 use super::rule::{CommitteeRule, activation_of, output_factors};
 use didact_math::activation::{Activation, Form};
@@ -221,8 +222,7 @@ struct Kept {
     calls: u32,
     /// The largest relative difference to finer sums that was seen and accepted.
     difference: f64,
-    /// Covariance, output weights and moments of the last sums.
-    last: Option<(Mat, Vec<f64>, Mat)>,
+    nearby: Nearby,
     work: planes::Work,
 }
 
@@ -232,7 +232,7 @@ impl Default for Kept {
             fineness: Fineness::FIRST,
             calls: 0,
             difference: 0.0,
-            last: None,
+            nearby: Nearby::default(),
             work: planes::Work::default(),
         }
     }
@@ -242,9 +242,8 @@ impl Default for Kept {
 const CALLS_PER_CHECK: u32 = 64;
 /// Tables are not used for relative accuracies below this.
 const TABLE_ACCURACY: f64 = 1e-7;
-/// Moments are used again where no entry of the covariance has changed by more than this part of the accuracy, in units of the largest:
-/// the two evaluations of a step of a multistep method are that close.
-const UNCHANGED: f64 = 0.3;
+/// The share of the accuracy that goes to continuing averages from earlier points.
+const CONTINUED: f64 = 0.3;
 /// Sums that are better than asked for by this factor are made coarser: one step makes up a factor of about five.
 const COARSEN: f64 = 0.05;
 
@@ -261,23 +260,22 @@ fn by_tables(rule: &CommitteeRule, residual: &[f64], law: &Law, out: &mut Averag
     let committee =
         planes::Committee { tables: &all, resolutions: &resolutions, residual, covariance: law.covariance };
     let kept: &mut Kept = out.memory.of();
-    if let Some((covariance, weights, value)) = &kept.last {
-        let apart =
-            |a: &[f64], b: &[f64]| a.iter().zip(b).fold(0.0, |most: f64, (a, b)| most.max((a - b).abs()));
-        let small = UNCHANGED * accuracy * law.covariance.max_abs();
-        if apart(covariance.as_slice(), law.covariance.as_slice()) <= small
-            && apart(weights, residual) <= small
-        {
-            let error = (kept.difference + UNCHANGED * accuracy + TABLE_ACCURACY) * value.max_abs();
-            return Some(SquaredErrors { value: value.clone(), error });
-        }
+    let place = [law.covariance.as_slice(), residual].concat();
+    let continued = CONTINUED * accuracy;
+    if let Some(value) = kept.nearby.predict(&place, continued) {
+        let error = (kept.difference + continued + TABLE_ACCURACY) * value.max_abs();
+        return Some(SquaredErrors { value, error });
     }
     if kept.calls.is_multiple_of(CALLS_PER_CHECK) {
+        let before = kept.fineness;
         kept.difference = kept.difference.max(choose_fineness(&committee, k, accuracy, kept)?);
+        if kept.fineness != before {
+            kept.nearby.clear();
+        }
     }
     kept.calls = kept.calls.wrapping_add(1);
     let value = committee.squared_errors(k, kept.fineness, &mut kept.work)?;
-    kept.last = Some((law.covariance.clone(), residual.to_vec(), value.clone()));
+    kept.nearby.push(place, value.clone());
     let error = (kept.difference + TABLE_ACCURACY) * value.max_abs();
     Some(SquaredErrors { value, error })
 }

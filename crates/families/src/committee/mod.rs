@@ -11,6 +11,7 @@ mod averages;
 mod conditional;
 mod erf;
 mod kicks;
+mod nearby;
 mod planes;
 mod plateau;
 mod rule;

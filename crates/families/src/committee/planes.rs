@@ -54,7 +54,7 @@ impl Fineness {
     }
 }
 
-/// Series are extrapolated from so many of their last terms where they are longer than the table.
+/// Series are extrapolated from so many of their last terms, a group of columns.
 const TAIL: usize = 4;
 
 /// What the integral is made of.
@@ -338,24 +338,32 @@ didact_math::dispatch! {
     /// Adds what the series of a pair of nearly parallel fields lack: terms past the end are taken to be like the last ones, scaled to
     /// what the two variances lack. Exact where the fields are the same, so that the error of a perfect student vanishes.
     fn extrapolate(a: &[f64], b: &[f64], wide_a: usize, wide_b: usize, powers: &[f64], spread: &mut [f64]) {
-        let count = powers.len();
-        let tail = &powers[count - TAIL..];
+        let last = powers.len() - TAIL;
+        let tail: &[f64; TAIL] = powers[last..].try_into().expect("the last group");
         for ((a, b), spread) in a.chunks_exact(wide_a).zip(b.chunks_exact(wide_b)).zip(spread) {
-            let (mut known_a, mut known_b) = ([0.0; 2], [0.0; 2]);
-            for c in 2..count {
-                let at_end = usize::from(c >= count - TAIL);
-                known_a[at_end] += a[c] * a[c];
-                known_b[at_end] += b[c] * b[c];
-            }
-            let lacks = (a[1] - known_a[0] - known_a[1]).max(0.0) * (b[1] - known_b[0] - known_b[1]).max(0.0);
-            let known = known_a[1] * known_b[1];
+            let (lack_a, tail_a) = lack_and_tail(a, last);
+            let (lack_b, tail_b) = lack_and_tail(b, last);
+            let known = tail_a * tail_b;
             if known > 0.0 {
-                let (a, b) = (&a[count - TAIL..count], &b[count - TAIL..count]);
-                let sum: f64 = (0..TAIL).map(|n| tail[n] * a[n] * b[n]).sum();
-                *spread += sum * (lacks / known).sqrt();
+                let sum: f64 = (0..TAIL).map(|n| tail[n] * a[last + n] * b[last + n]).sum();
+                *spread += sum * (lack_a * lack_b / known).sqrt();
             }
         }
     }
+}
+
+/// What the orders up to the group at `last` lack of the variance, and what that group gives to it.
+#[inline(always)]
+fn lack_and_tail(columns: &[f64], last: usize) -> (f64, f64) {
+    let mut sums = [0.0, 0.0, columns[2] * columns[2], columns[3] * columns[3]];
+    for group in columns[4..last].as_chunks::<TAIL>().0 {
+        for lane in 0..TAIL {
+            sums[lane] = group[lane].mul_add(group[lane], sums[lane]);
+        }
+    }
+    let tail: f64 = columns[last..last + TAIL].iter().map(|t| t * t).sum();
+    let known = (sums[0] + sums[1]) + (sums[2] + sums[3]) + tail;
+    ((columns[1] - known).max(0.0), tail)
 }
 
 /// √(what is left of a variance); rounding noise is no variance.
