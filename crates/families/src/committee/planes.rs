@@ -27,9 +27,9 @@ pub(super) struct Fineness {
 
 impl Fineness {
     /// The finest of all: the tables themselves are good to 1e-8.
-    pub(super) const FINEST: Self = Self { nodes: 7, reach: 7, series: 6 };
+    pub(super) const FINEST: Self = Self { nodes: 7, reach: 7, series: 8 };
     /// What the first sums of a run are tried with.
-    pub(super) const FIRST: Self = Self { nodes: 2, reach: 2, series: 1 };
+    pub(super) const FIRST: Self = Self { nodes: 2, reach: 2, series: 2 };
 
     /// Spacing of the nodes in units of the resolution of a unit.
     fn spacing(self) -> f64 {
@@ -50,7 +50,7 @@ impl Fineness {
 
     /// Terms of the series that stay below this, summed, are left out.
     fn small_terms(self) -> f64 {
-        1e-5 * 0.2f64.powi(self.series as i32)
+        3e-4 * 0.2f64.powi(self.series as i32)
     }
 }
 
@@ -184,12 +184,11 @@ impl Committee<'_> {
         rest: impl Fn(usize, usize) -> f64,
         small: f64,
     ) -> Option<Vec<Pair>> {
-        let mut sizes = vec![[0.0; ORDERS]; fields.len()];
-        for ((field, sizes), table) in fields.iter().zip(&mut sizes).zip(self.tables) {
-            if field.deviation > 0.0 && !table.sizes(field.deviation, sizes) {
-                return None;
-            }
-        }
+        let sizes: Vec<&[f64; ORDERS]> = fields
+            .iter()
+            .zip(self.tables)
+            .map(|(field, table)| table.sizes(field.deviation))
+            .collect::<Option<_>>()?;
         let mut pairs = Vec::new();
         for f in 0..fields.len() {
             for h in 0..f {
@@ -199,7 +198,7 @@ impl Committee<'_> {
                 if rho == 0.0 || scale == 0.0 {
                     continue;
                 }
-                let terms = length(rho, &sizes[f], &sizes[h], small);
+                let terms = length(rho, sizes[f], sizes[h], small);
                 if terms == 0 {
                     continue;
                 }
@@ -410,7 +409,7 @@ mod tests {
                 };
                 for (fineness, tolerance) in [
                     (Fineness::FIRST, 2e-3),
-                    (Fineness { nodes: 5, reach: 4, series: 3 }, 1e-5),
+                    (Fineness { nodes: 5, reach: 4, series: 5 }, 1e-5),
                     (Fineness::FINEST, 4e-7),
                 ] {
                     let mut got = fast.squared_errors(2, fineness, &mut work).unwrap();

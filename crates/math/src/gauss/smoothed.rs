@@ -59,6 +59,8 @@ pub struct Smoothed {
     tiles: Vec<OnceLock<Box<[Group]>>>,
     /// E[σ(s z) h_k(z)], k < [`LONGEST`], for every deviation s of the table.
     series: Vec<OnceLock<Box<[f64]>>>,
+    /// How large every order is, for every deviation of the table.
+    sizes: Vec<OnceLock<[f64; ORDERS]>>,
 }
 
 /// T_n(m; s) at one deviation s as a function of m: rows of columns at equally spaced means.
@@ -94,7 +96,8 @@ impl Smoothed {
             if along_means <= ACCURACY && along_deviations <= ACCURACY {
                 let tiles = (0..2 * BLOCKS * ROWS).map(|_| OnceLock::new()).collect();
                 let series = (0..ROWS).map(|_| OnceLock::new()).collect();
-                return Some(Self { activation, spacing, step, odd, tiles, series });
+                let sizes = (0..ROWS).map(|_| OnceLock::new()).collect();
+                return Some(Self { activation, spacing, step, odd, tiles, series, sizes });
             }
             let shorter = |error: f64| 0.95 * (ACCURACY / error).powf(1.0 / STENCIL as f64).min(1.0 / 0.95);
             spacing *= shorter(along_means);
@@ -185,24 +188,23 @@ impl Smoothed {
         true
     }
 
-    /// How large T_n is at this deviation, n = 1, 2, …: its largest value over typical means. `None` past the table.
-    pub fn sizes(&self, deviation: f64, out: &mut [f64; ORDERS]) -> bool {
-        let row = (deviation / self.step).ceil();
-        if row >= ROWS as f64 {
-            return false;
-        }
-        let row = row as usize;
-        let s = row as f64 * self.step;
-        out.fill(0.0);
-        for block in [BLOCKS - 1, BLOCKS] {
-            for node in self.tile(row, block).chunks_exact(GROUPS).step_by(4) {
-                let columns = node.iter().flat_map(|group| group.0);
-                for (c, (size, t)) in out.iter_mut().zip(columns.skip(2)).enumerate() {
-                    *size = size.max(if c == 0 { (s * t).abs() } else { t.abs() });
+    /// How large T_n is at about this deviation, n = 1, 2, …: its largest value over typical means. `None` past the table.
+    pub fn sizes(&self, deviation: f64) -> Option<&[f64; ORDERS]> {
+        let row = (deviation / self.step).ceil() as usize;
+        let known = self.sizes.get(row)?;
+        Some(known.get_or_init(|| {
+            let s = row as f64 * self.step;
+            let mut out = [0.0f64; ORDERS];
+            for block in [BLOCKS - 1, BLOCKS] {
+                for node in self.tile(row, block).chunks_exact(GROUPS).step_by(4) {
+                    let columns = node.iter().flat_map(|group| group.0);
+                    for (c, (size, t)) in out.iter_mut().zip(columns.skip(2)).enumerate() {
+                        *size = size.max(if c == 0 { (s * t).abs() } else { t.abs() });
+                    }
                 }
             }
-        }
-        true
+            out
+        }))
     }
 
     fn tile(&self, row: usize, block: usize) -> &[Group] {

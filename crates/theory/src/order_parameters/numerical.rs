@@ -8,7 +8,7 @@ pub enum Numerical {
     /// The options are those of closed forms, and averages as accurate as the rule can make them.
     Precise,
     /// The run has this relative error, shared between integrator and averages: a step may err by a tenth of it, and an average by
-    /// a third.
+    /// all of it, relative to its largest entry.
     Budget {
         /// Relative error of the run.
         error: f64,
@@ -27,7 +27,7 @@ impl Numerical {
     pub(super) fn accuracy(self) -> Option<f64> {
         match self {
             Self::Precise => None,
-            Self::Budget { error, .. } => Some(error / 3.0),
+            Self::Budget { error, .. } => Some(error),
         }
     }
 
@@ -53,7 +53,7 @@ mod tests {
         let options = Options { relative: 1e-9, ..Options::default() };
         let shared = Numerical::USUAL.options(&options);
         assert_eq!((shared.method, shared.saving), (Method::Adams, Saving::Dense));
-        assert!((shared.relative - 1e-7).abs() < 1e-20 && Numerical::USUAL.accuracy() == Some(1e-6 / 3.0));
+        assert!((shared.relative - 1e-7).abs() < 1e-20 && Numerical::USUAL.accuracy() == Some(1e-6));
         let fixed = Numerical::Budget { error: 1e-4, any_method: false }.options(&options);
         assert_eq!(fixed.method, options.method);
         assert_eq!(Numerical::Precise.options(&options), options);
