@@ -22,11 +22,11 @@ pub enum AnalysisError {
         /// The length it has.
         got: usize,
     },
-    /// A run has more values than there are times.
+    /// A replica has more values than there are times.
     #[error(
-        "the run has {got} values but there are only {times} times\n\nhint: pass the times of the longest run"
+        "the replica has {got} values but there are only {times} times\n\nhint: pass the times of the longest replica"
     )]
-    RunTooLong {
+    ReplicaTooLong {
         /// Number of times.
         times: usize,
         /// Number of values.
@@ -49,16 +49,6 @@ pub enum AnalysisError {
         /// What was to be determined.
         needed_for: &'static str,
     },
-    /// An error over replicas needs more replicas.
-    #[error("{what} needs at least {needed} runs, got {runs}\n\nhint: run more replicas")]
-    TooFewRuns {
-        /// What was to be determined.
-        what: &'static str,
-        /// Runs given.
-        runs: usize,
-        /// Runs needed.
-        needed: usize,
-    },
     /// A logarithm was asked of a number that has none.
     #[error(
         "{what} number {index} is {value}, which has no place on a logarithmic scale\n\n\
@@ -74,7 +64,7 @@ pub enum AnalysisError {
     },
     /// A number is NaN or infinite.
     #[error(
-        "{what} number {index} is {value}; it must be finite\n\nhint: cut a diverged run before its divergence"
+        "{what} number {index} is {value}; it must be finite\n\nhint: cut a diverged replica before its divergence"
     )]
     NotFinite {
         /// Which input.
@@ -94,18 +84,6 @@ pub enum AnalysisError {
         /// The time itself.
         after: f64,
     },
-    /// A curve was asked for a time it does not cover; there is no extrapolation.
-    #[error(
-        "time {at} is outside the curve, which covers {first} to {last}\n\nhint: extend the curve or drop the time"
-    )]
-    OutsideCurve {
-        /// The time asked for.
-        at: f64,
-        /// First time of the curve.
-        first: f64,
-        /// Last time of the curve.
-        last: f64,
-    },
     /// An option of the analysis is unusable.
     #[error("{what} is {value}; {requirement}")]
     BadParameter {
@@ -116,39 +94,17 @@ pub enum AnalysisError {
         /// What it should be.
         requirement: &'static str,
     },
-    /// The amplitude never grew through the window of an escape rate.
-    #[error(
-        "no growth to fit: the amplitude starts at {start:e} and ends at {end:e}, so the window {low:e} to {high:e} is empty\n\n\
-         hint: run until after the escape, or give the window in time"
-    )]
-    NoGrowth {
-        /// First amplitude.
-        start: f64,
-        /// Last amplitude.
-        end: f64,
-        /// Lower end of the window of amplitudes.
-        low: f64,
-        /// Upper end of the window of amplitudes.
-        high: f64,
+    /// A growth rate was asked of a curve that does not grow so far.
+    #[error("the curve never passes the upper level {level}\n\nhint: run for longer, or lower the level")]
+    LevelNotPassed {
+        /// The level.
+        level: f64,
     },
-    /// All runs agree exactly, yet not with the theory: no number of standard errors measures this.
-    #[error(
-        "at time {time} all runs have the value {mean} (standard error 0) but theory says {theory}\n\n\
-         hint: check that theory and simulation start from the same state"
-    )]
-    NoSpread {
-        /// The time.
-        time: f64,
-        /// The common value of the runs.
-        mean: f64,
-        /// The prediction.
-        theory: f64,
-    },
-    /// One run of several could not be analysed.
-    #[error("run {run}: {source}")]
-    InRun {
-        /// Index of the run.
-        run: usize,
+    /// One replica of several could not be analysed.
+    #[error("replica {replica}: {source}")]
+    InReplica {
+        /// Index of the replica.
+        replica: usize,
         /// What is wrong with it.
         source: Box<AnalysisError>,
     },
@@ -158,9 +114,9 @@ pub enum AnalysisError {
 }
 
 impl AnalysisError {
-    /// Says in which run the error arose.
-    pub(crate) fn in_run(self, run: usize) -> Self {
-        Self::InRun { run, source: Box::new(self) }
+    /// Says in which replica the error arose.
+    pub(crate) fn in_replica(self, replica: usize) -> Self {
+        Self::InReplica { replica, source: Box::new(self) }
     }
 }
 
@@ -171,24 +127,22 @@ pub(crate) fn check_curve(times: &[f64], values: &[f64]) -> Result<(), AnalysisE
     check_finite("values", values)
 }
 
-/// An ensemble: at least one run; every run not empty, finite, and covered by the times.
-pub(crate) fn check_runs(times: &[f64], runs: &[Vec<f64>]) -> Result<(), AnalysisError> {
+/// An ensemble: at least one replica; each not empty, finite, and on the first of the times.
+pub(crate) fn check_replicas(times: &[f64], replicas: &[Vec<f64>]) -> Result<(), AnalysisError> {
     check_times(times)?;
-    if runs.is_empty() {
-        return Err(AnalysisError::Empty { what: "runs" });
+    if replicas.is_empty() {
+        return Err(AnalysisError::Empty { what: "replicas" });
     }
-    for (run, values) in runs.iter().enumerate() {
-        times_of(times, values).and_then(|_| check_finite("values", values)).map_err(|e| e.in_run(run))?;
-    }
-    Ok(())
-}
-
-/// The times that a run covers: the first ones, as many as it has values.
-pub(crate) fn times_of<'a>(times: &'a [f64], run: &[f64]) -> Result<&'a [f64], AnalysisError> {
-    if run.is_empty() {
-        return Err(AnalysisError::Empty { what: "values" });
-    }
-    times.get(..run.len()).ok_or(AnalysisError::RunTooLong { times: times.len(), got: run.len() })
+    let check = |values: &[f64]| {
+        if values.is_empty() {
+            return Err(AnalysisError::Empty { what: "values" });
+        }
+        if values.len() > times.len() {
+            return Err(AnalysisError::ReplicaTooLong { times: times.len(), got: values.len() });
+        }
+        check_finite("values", values)
+    };
+    replicas.iter().enumerate().try_for_each(|(index, values)| check(values).map_err(|e| e.in_replica(index)))
 }
 
 pub(crate) fn check_times(times: &[f64]) -> Result<(), AnalysisError> {
@@ -240,11 +194,11 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_run_is_named() {
-        let error = check_runs(&[0.0, 1.0], &[vec![1.0], vec![1.0, 2.0, 3.0]]).expect_err("too long");
-        assert_eq!(error, AnalysisError::RunTooLong { times: 2, got: 3 }.in_run(1));
-        assert!(error.to_string().starts_with("run 1: the run has 3 values"));
-        let empty = check_runs(&[0.0], &[vec![]]).expect_err("empty");
-        assert_eq!(empty, AnalysisError::Empty { what: "values" }.in_run(0));
+    fn a_bad_replica_is_named() {
+        let error = check_replicas(&[0.0, 1.0], &[vec![1.0], vec![1.0, 2.0, 3.0]]).expect_err("too long");
+        assert_eq!(error, AnalysisError::ReplicaTooLong { times: 2, got: 3 }.in_replica(1));
+        assert!(error.to_string().starts_with("replica 1: the replica has 3 values"));
+        let empty = check_replicas(&[0.0], &[vec![]]).expect_err("empty");
+        assert_eq!(empty, AnalysisError::Empty { what: "values" }.in_replica(0));
     }
 }

@@ -1,36 +1,24 @@
 //! Exponents: power laws on a window, local slopes, and the logarithmic law of escape times.
 
 use crate::error::{AnalysisError, check_curve, check_finite, check_length};
-use crate::replicas::{OverRuns, over_runs};
-use didact_math::fits::{Line, Noise, PowerLaw, power_law, straight_line};
+use didact_math::fits::{LineFit, Noise, PowerLawFit, power_law, straight_line};
 
 /// Exponent of values ~ time^exponent from the samples with window.0 ≤ time ≤ window.1.
 ///
-/// With [`Noise::Estimated`] the error takes the residuals for independent. Along one run they are not, and
-/// the error is too small: for runs use [`exponent_over_runs`], for a mean over runs the errors of
-/// [`Noise::Known`] share that correlation too.
+/// With [`Noise::Estimated`] the error takes the residuals for independent. Along one curve they are not, and
+/// the error is too small; the errors of a mean over replicas ([`Noise::Known`]) share that correlation. An
+/// error that can be trusted comes from the scatter of the exponents of single replicas.
 pub fn fit_exponent(
     times: &[f64],
     values: &[f64],
     noise: Noise<'_>,
     window: (f64, f64),
-) -> Result<PowerLaw, AnalysisError> {
+) -> Result<PowerLawFit, AnalysisError> {
     check_curve(times, values)?;
     let inside = samples_inside(times, window, needed_points(noise), "an exponent and its error")?;
     positive("times", times, inside.clone())?;
     positive("values", values, inside)?;
     Ok(power_law(times, values, noise, window)?)
-}
-
-/// Exponent of each run on the window, and its mean with the standard error over the seeds.
-pub fn exponent_over_runs(
-    times: &[f64],
-    runs: &[Vec<f64>],
-    window: (f64, f64),
-) -> Result<OverRuns, AnalysisError> {
-    over_runs(times, runs, "an exponent over runs", |times, run| {
-        Ok(fit_exponent(times, run, Noise::Estimated, window)?.exponent)
-    })
 }
 
 /// The slope of ln value against ln time about one sample.
@@ -77,7 +65,7 @@ pub fn local_exponents(
 /// errors.
 ///
 /// The value at x is `line.at(x.ln())`.
-pub fn logarithmic_law(x: &[f64], y: &[f64], noise: Noise<'_>) -> Result<Line, AnalysisError> {
+pub fn logarithmic_law(x: &[f64], y: &[f64], noise: Noise<'_>) -> Result<LineFit, AnalysisError> {
     if x.is_empty() {
         return Err(AnalysisError::Empty { what: "x" });
     }
@@ -127,48 +115,28 @@ fn positive(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interpolate::{Scale, grid};
-    use crate::test_noise;
+    use crate::test_noise::log_grid;
     use proptest::prelude::*;
 
     #[test]
-    fn the_exponent_over_runs_has_the_scatter_of_the_runs() {
-        // A factor t^{ξ/10} per run, ξ normal: the residuals of one run say nothing, the runs differ by 0.1.
-        let times = grid(1.0, 1e3, 60, Scale::Log).expect("grid");
-        let mut noise = test_noise::Noise::new(4);
-        let runs: Vec<Vec<f64>> = (0..400)
-            .map(|_| {
-                let exponent = -0.5 + 0.1 * noise.normal();
-                times.iter().map(|t| 3.0 * t.powf(exponent)).collect()
-            })
-            .collect();
-        let fit = exponent_over_runs(&times, &runs, (1.0, 1e3)).expect("fit");
-        // Standard error 0.1/√400 = 0.005, itself known to 1/√800 = 3.5 %.
-        assert!((fit.average.standard_error / 0.005 - 1.0).abs() < 4.0 * 0.036);
-        assert!((fit.average.mean + 0.5).abs() < 4.0 * 0.005);
-        assert_eq!(fit.per_run.len(), 400);
-    }
-
-    #[test]
-    fn refusals_name_the_run_the_index_and_the_window() {
+    fn refusals_name_the_index_and_the_window() {
         let times = [0.0, 1.0, 2.0, 3.0, 4.0];
-        let runs = [vec![1.0; 5], vec![1.0, 1.0, -1.0, 1.0]];
-        let negative = exponent_over_runs(&times, &runs, (1.0, 4.0)).expect_err("negative");
-        assert_eq!(negative, AnalysisError::NotPositive { what: "values", index: 2, value: -1.0 }.in_run(1));
-        let few = fit_exponent(&times, &runs[0], Noise::Estimated, (2.5, 9.0)).expect_err("two points");
+        let flat = [1.0; 5];
+        let negative = fit_exponent(&times, &[1.0, 1.0, -1.0, 1.0, 1.0], Noise::Estimated, (1.0, 4.0));
+        assert_eq!(negative, Err(AnalysisError::NotPositive { what: "values", index: 2, value: -1.0 }));
+        let few = fit_exponent(&times, &flat, Noise::Estimated, (2.5, 9.0)).expect_err("two points");
         assert!(matches!(few, AnalysisError::TooFewPoints { points: 2, needed: 3, from: 2.5, to: 9.0, .. }));
         assert!(few.to_string().contains("holds 2 points; 3 are needed"), "{few}");
         // Time zero outside the window is no obstacle, inside it is.
-        assert!(fit_exponent(&times, &runs[0], Noise::Estimated, (0.5, 9.0)).is_ok());
-        let zero = fit_exponent(&times, &runs[0], Noise::Estimated, (0.0, 9.0)).expect_err("zero");
+        assert!(fit_exponent(&times, &flat, Noise::Estimated, (0.5, 9.0)).is_ok());
+        let zero = fit_exponent(&times, &flat, Noise::Estimated, (0.0, 9.0)).expect_err("zero");
         assert!(matches!(zero, AnalysisError::NotPositive { what: "times", index: 0, .. }));
-        assert!(exponent_over_runs(&times, &runs[..1], (1.0, 4.0)).is_err(), "one run has no scatter");
     }
 
     #[test]
     fn local_exponents_follow_a_crossover() {
         // value = t^{-1/2} (1 + t)^{-1}: exponent −1/2 − t/(1 + t), smooth on the scale of the window.
-        let times = grid(1e-4, 1e4, 400, Scale::Log).expect("grid");
+        let times = log_grid(1e-4, 1e4, 400);
         let values: Vec<f64> = times.iter().map(|t| t.powf(-0.5) / (1.0 + t)).collect();
         let local = local_exponents(&times, &values, 3).expect("slopes");
         assert_eq!((local.len(), local[0].time), (394, times[3]));

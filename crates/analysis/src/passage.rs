@@ -1,11 +1,11 @@
 //! First passages: when does a curve first reach a level?
 
-use crate::error::{AnalysisError, check_curve, check_runs};
+use crate::error::{AnalysisError, check_curve, check_replicas};
 use crate::interpolate::{Axes, crossing_time};
 
 /// From which side a level is passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum PassageDirection {
     /// From below: passed where value ≥ level.
     Rising,
     /// From above: passed where value ≤ level.
@@ -18,7 +18,7 @@ pub struct Level {
     /// The level itself.
     pub value: f64,
     /// The side from which it is passed.
-    pub direction: Direction,
+    pub direction: PassageDirection,
     /// Axes on which the curve is straight between two samples.
     pub axes: Axes,
 }
@@ -26,12 +26,12 @@ pub struct Level {
 impl Level {
     /// Passed from below, linear interpolation.
     pub fn rising(value: f64) -> Self {
-        Self { value, direction: Direction::Rising, axes: Axes::LINEAR }
+        Self { value, direction: PassageDirection::Rising, axes: Axes::LINEAR }
     }
 
     /// Passed from above, linear interpolation.
     pub fn falling(value: f64) -> Self {
-        Self { value, direction: Direction::Falling, axes: Axes::LINEAR }
+        Self { value, direction: PassageDirection::Falling, axes: Axes::LINEAR }
     }
 
     /// The same level, with interpolation on other axes.
@@ -41,34 +41,34 @@ impl Level {
 
     fn passed_by(self, value: f64) -> bool {
         match self.direction {
-            Direction::Rising => value >= self.value,
-            Direction::Falling => value <= self.value,
+            PassageDirection::Rising => value >= self.value,
+            PassageDirection::Falling => value <= self.value,
         }
     }
 }
 
-/// The first passage of a run.
+/// The first passage of one curve, such as one replica.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Passage {
-    /// The run was beyond the level at its first sample, so the passage lies at or before this time.
+    /// The curve was beyond the level at its first sample, so the passage lies at or before this time.
     AtStart {
-        /// First time of the run.
+        /// First time of the curve.
         time: f64,
     },
-    /// The run passed the level.
+    /// The curve passed the level.
     Passed {
         /// When, interpolated between two samples.
         time: f64,
     },
-    /// The run ended before it passed the level: its passage time is censored.
+    /// The curve ended before it passed the level: its passage time is censored.
     Censored {
-        /// Last time of the run.
+        /// Last time of the curve.
         at: f64,
     },
 }
 
 impl Passage {
-    /// The time of the passage (the first time of a run already beyond the level); None where censored.
+    /// The time of the passage (the first time of a curve already beyond the level); None where censored.
     pub fn time(self) -> Option<f64> {
         match self {
             Passage::AtStart { time } | Passage::Passed { time } => Some(time),
@@ -76,7 +76,7 @@ impl Passage {
         }
     }
 
-    /// The time until which the run was watched in vain; None where the level was passed.
+    /// The last time of a curve that never passed the level; None where it was passed.
     pub fn censored_at(self) -> Option<f64> {
         match self {
             Passage::Censored { at } => Some(at),
@@ -102,14 +102,18 @@ pub fn first_passage(times: &[f64], values: &[f64], level: Level) -> Result<Pass
     passage_of(times, values, level)
 }
 
-/// First passage of every run.
-pub fn first_passages(times: &[f64], runs: &[Vec<f64>], level: Level) -> Result<Vec<Passage>, AnalysisError> {
-    check_runs(times, runs)?;
+/// First passage of every replica. A replica that stopped early has a shorter curve, on the first of the times.
+pub fn first_passages(
+    times: &[f64],
+    replicas: &[Vec<f64>],
+    level: Level,
+) -> Result<Vec<Passage>, AnalysisError> {
+    check_replicas(times, replicas)?;
     check_level(level)?;
-    let one = |(index, run): (usize, &Vec<f64>)| {
-        passage_of(&times[..run.len()], run, level).map_err(|e| e.in_run(index))
+    let one = |(index, curve): (usize, &Vec<f64>)| {
+        passage_of(&times[..curve.len()], curve, level).map_err(|e| e.in_replica(index))
     };
-    runs.iter().enumerate().map(one).collect()
+    replicas.iter().enumerate().map(one).collect()
 }
 
 fn check_level(level: Level) -> Result<(), AnalysisError> {
@@ -160,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_beyond_the_level_at_the_start_and_one_that_never_reaches_it_say_so() {
+    fn a_curve_beyond_the_level_at_the_start_and_one_that_never_reaches_it_say_so() {
         let times = [2.0, 3.0];
         let start = first_passage(&times, &[0.7, 0.1], Level::rising(0.5)).expect("passage");
         assert_eq!((start, start.time()), (Passage::AtStart { time: 2.0 }, Some(2.0)));

@@ -48,7 +48,7 @@ impl Criterion {
 
 /// A stretch where the curve stays put.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Plateau {
+pub struct CurvePlateau {
     /// Median value on the flat stretch.
     pub height: f64,
     /// Time of its first sample.
@@ -59,7 +59,7 @@ pub struct Plateau {
     pub samples: usize,
 }
 
-impl Plateau {
+impl CurvePlateau {
     /// Length on the scale: end − start, or ln(end/start).
     pub fn length(&self, time: Scale) -> f64 {
         match time {
@@ -70,7 +70,11 @@ impl Plateau {
 }
 
 /// All plateaus in order of time, by the definition of this module; an empty list where there is none.
-pub fn plateaus(times: &[f64], values: &[f64], criterion: Criterion) -> Result<Vec<Plateau>, AnalysisError> {
+pub fn plateaus(
+    times: &[f64],
+    values: &[f64],
+    criterion: Criterion,
+) -> Result<Vec<CurvePlateau>, AnalysisError> {
     check_curve(times, values)?;
     for (what, value) in [("span", criterion.span), ("tolerance", criterion.tolerance)] {
         if !(value > 0.0 && value.is_finite()) {
@@ -88,7 +92,7 @@ pub fn plateaus(times: &[f64], values: &[f64], criterion: Criterion) -> Result<V
     let mut stretches = merge(flat_stretches(&flat), &x, &y, criterion.span, tolerance);
     stretches.retain(|s| x[s.last] - x[s.first] >= criterion.span);
     extend(&mut stretches, &y, tolerance);
-    let describe = |s: &Stretch| Plateau {
+    let describe = |s: &Stretch| CurvePlateau {
         height: s.log_height.exp(),
         start: times[s.first],
         end: times[s.last],
@@ -102,9 +106,9 @@ pub fn longest_plateau(
     times: &[f64],
     values: &[f64],
     criterion: Criterion,
-) -> Result<Option<Plateau>, AnalysisError> {
+) -> Result<Option<CurvePlateau>, AnalysisError> {
     let all = plateaus(times, values, criterion)?;
-    let length = |p: &Plateau| p.length(criterion.time);
+    let length = |p: &CurvePlateau| p.length(criterion.time);
     Ok(all.into_iter().max_by(|a, b| length(a).total_cmp(&length(b))))
 }
 
@@ -138,7 +142,7 @@ fn flat_samples(x: &[f64], y: &[f64], span: f64, tolerance: f64) -> Vec<bool> {
     x.iter().map(|&t| flat(t.clamp(begin + 0.5 * span, (end - 0.5 * span).max(begin + 0.5 * span)))).collect()
 }
 
-/// Maximal runs of `true`, as pairs (first, last).
+/// Maximal stretches of `true`, as pairs (first, last).
 fn flat_stretches(flat: &[bool]) -> Vec<(usize, usize)> {
     let mut stretches: Vec<(usize, usize)> = Vec::new();
     for index in (0..flat.len()).filter(|&i| flat[i]) {
@@ -188,12 +192,11 @@ fn extend(stretches: &mut [Stretch], y: &[f64], tolerance: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interpolate::grid;
-    use crate::test_noise::Noise;
+    use crate::test_noise::{self, Noise};
     use proptest::prelude::*;
 
     fn log_grid() -> Vec<f64> {
-        grid(1e-1, 1e4, 500, Scale::Log).expect("grid")
+        test_noise::log_grid(1e-1, 1e4, 500)
     }
 
     /// Falls to 0.3 before t = 1, leaves it near 200, converges to 0.001.

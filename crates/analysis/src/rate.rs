@@ -2,29 +2,7 @@
 
 use crate::error::{AnalysisError, check_curve, check_length};
 use crate::exponent::{needed_points, samples_inside};
-use crate::replicas::{OverRuns, over_runs};
 use didact_math::fits::{Noise, straight_line};
-
-/// The stretch of the curve on which a rate is fitted.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Window {
-    /// From the first to the second time, both included.
-    Times(f64, f64),
-    /// While the amplitude A = |value − reference| grows from `above_start` · A(first) to `below_end` ·
-    /// A(last): late enough for the growing mode to dominate, early enough for it not to saturate. From the
-    /// last sample below the lower bound (excluded) before the upper one is first passed (excluded).
-    Growth {
-        /// Lower bound in units of the first amplitude.
-        above_start: f64,
-        /// Upper bound in units of the last amplitude.
-        below_end: f64,
-    },
-}
-
-impl Window {
-    /// From twice the first amplitude to 0.3 of the last.
-    pub const ESCAPE: Self = Self::Growth { above_start: 2.0, below_end: 0.3 };
-}
 
 /// A fitted exponential  |value − reference| = amplitude · e^{rate (time − from)}.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,17 +23,17 @@ pub struct Rate {
     pub chi2: f64,
 }
 
-/// Slope of ln|value − reference| on the window.
+/// Slope of ln|value − reference| over the samples with window.0 ≤ time ≤ window.1.
 ///
-/// With [`Noise::Estimated`] the error takes the residuals for independent; along one run they are not, and
-/// [`rate_over_runs`] gives the error over seeds. Known standard errors σ of the values become σ/A of ln A,
-/// to first order.
+/// With [`Noise::Estimated`] the error takes the residuals for independent; along one curve they are not, and
+/// the scatter of the rates of several replicas is the better error. Known standard errors σ of the values
+/// become σ/A of ln A, to first order, where A = |value − reference|.
 pub fn fit_rate(
     times: &[f64],
     values: &[f64],
     noise: Noise<'_>,
     reference: f64,
-    window: Window,
+    window: (f64, f64),
 ) -> Result<Rate, AnalysisError> {
     check_curve(times, values)?;
     if let Noise::Known(errors) = noise {
@@ -66,13 +44,7 @@ pub fn fit_rate(
         return Err(AnalysisError::BadParameter { what: "reference", value: reference, requirement });
     }
     let amplitudes: Vec<f64> = values.iter().map(|v| (v - reference).abs()).collect();
-    let needed = needed_points(noise);
-    let inside = match window {
-        Window::Times(from, to) => samples_inside(times, (from, to), needed, "a rate and its error")?,
-        Window::Growth { above_start, below_end } => {
-            growth(times, &amplitudes, (above_start, below_end), needed)?
-        }
-    };
+    let inside = samples_inside(times, window, needed_points(noise), "a rate and its error")?;
     if let Some(index) = inside.clone().find(|&i| amplitudes[i] <= 0.0) {
         return Err(AnalysisError::NotPositive {
             what: "|values - reference|",
@@ -103,52 +75,19 @@ pub fn fit_rate(
     })
 }
 
-/// Rate of each run on its own window, and their mean with the standard error over the seeds.
+/// Rate of exponential growth of |value| between two levels: the slope of ln |value| against time, from the
+/// sample after the last one below `levels[0]` to the sample before the first one above `levels[1]`.
 ///
-/// A run without growth is refused, naming it: whether to leave it out is a decision, and leaving out the
-/// slow ones biases the rate.
-pub fn rate_over_runs(
-    times: &[f64],
-    runs: &[Vec<f64>],
-    reference: f64,
-    window: Window,
-) -> Result<OverRuns, AnalysisError> {
-    over_runs(times, runs, "a rate over runs", |times, run| {
-        Ok(fit_rate(times, run, Noise::Estimated, reference, window)?.rate)
-    })
-}
-
-/// Indices of [`Window::Growth`].
-fn growth(
-    times: &[f64],
-    amplitudes: &[f64],
-    (above_start, below_end): (f64, f64),
-    needed: usize,
-) -> Result<std::ops::Range<usize>, AnalysisError> {
-    for (what, value) in [("above_start", above_start), ("below_end", below_end)] {
-        if !(value > 0.0 && value.is_finite()) {
-            return Err(AnalysisError::BadParameter { what, value, requirement: "it must be positive" });
-        }
-    }
-    let (start, end) = (amplitudes[0], amplitudes[amplitudes.len() - 1]);
-    let (low, high) = (above_start * start, below_end * end);
-    let to = amplitudes.iter().position(|&a| a > high).unwrap_or(amplitudes.len());
-    let from = amplitudes[..to].iter().rposition(|&a| a < low).map_or(0, |below| below + 1);
-    if low >= high || from >= to {
-        return Err(AnalysisError::NoGrowth { start, end, low, high });
-    }
-    if to - from < needed {
-        let needed_for = "a rate and its error";
-        let (from_time, to_time) = (times[from], times[to - 1]);
-        return Err(AnalysisError::TooFewPoints {
-            points: to - from,
-            needed,
-            from: from_time,
-            to: to_time,
-            needed_for,
-        });
-    }
-    Ok(from..to)
+/// A lower level well above the start leaves the growing mode alone to dominate; an upper level well below the
+/// end keeps saturation out. A curve that never passes the upper level is refused: whether to leave it out is a
+/// decision, and leaving out the slow ones biases the rate.
+pub fn growth_rate(times: &[f64], values: &[f64], levels: [f64; 2]) -> Result<f64, AnalysisError> {
+    let amplitudes: Vec<f64> = values.iter().map(|v| v.abs()).collect();
+    let to = amplitudes.iter().position(|a| *a > levels[1]);
+    let to = to.ok_or(AnalysisError::LevelNotPassed { level: levels[1] })?;
+    let from = amplitudes[..to].iter().rposition(|a| *a < levels[0]).map_or(0, |below| below + 1);
+    let logs: Vec<f64> = amplitudes[from..to].iter().map(|a| a.ln()).collect();
+    Ok(straight_line(&times[from..to], &logs, Noise::Estimated)?.slope)
 }
 
 #[cfg(test)]
@@ -172,63 +111,66 @@ mod tests {
     fn a_pure_exponential_gives_its_rate_and_amplitude() {
         let times: Vec<f64> = (0..100).map(f64::from).collect();
         let values: Vec<f64> = times.iter().map(|t| 0.5 - 1e-6 * (0.11 * t).exp()).collect();
-        let fit = fit_rate(&times, &values, Noise::Estimated, 0.5, Window::ESCAPE).expect("fit");
+        let fit = fit_rate(&times, &values, Noise::Estimated, 0.5, (7.0, 88.0)).expect("fit");
         // The values carry rounding 1e-16/1e-6 of their amplitude.
         assert!((fit.rate - 0.11).abs() < 1e-11, "{fit:?}");
         assert!((fit.amplitude / (1e-6 * (0.11 * fit.from).exp()) - 1.0).abs() < 1e-9);
-        // Bounds: e^{0.11 t} from 2 to 0.3 e^{0.11 · 99}.
         assert_eq!((fit.from, fit.to), (7.0, 88.0));
         let decay: Vec<f64> = times.iter().map(|t| 1.0 + (-0.2 * t).exp()).collect();
-        let fit = fit_rate(&times, &decay, Noise::Estimated, 1.0, Window::Times(5.0, 40.0)).expect("fit");
+        let fit = fit_rate(&times, &decay, Noise::Estimated, 1.0, (5.0, 40.0)).expect("fit");
         assert!((fit.rate + 0.2).abs() < 1e-9 && fit.points == 36);
     }
 
     #[test]
-    fn the_window_keeps_saturation_out() {
-        // ln(g/(1+g)) has slope λ/(1+g): below 0.3 of the end 1/(1+g) > 0.7, and only the last tenth of the
-        // window is so late.
+    fn the_levels_keep_the_start_and_saturation_out() {
+        // ln(g/(1+g)) has slope λ/(1+g): below 0.01 it is λ to a percent, and to a part in a thousand over most of the way.
         let times: Vec<f64> = (0..600).map(|i| 0.1 * f64::from(i)).collect();
-        let values = escape(&times, 1e-8, 0.5);
-        let whole = fit_rate(&times, &values, Noise::Estimated, 0.9, Window::Times(0.0, 60.0)).expect("fit");
-        let escape = fit_rate(&times, &values, Noise::Estimated, 0.9, Window::ESCAPE).expect("fit");
-        let early = Window::Growth { above_start: 2.0, below_end: 0.01 };
-        let early = fit_rate(&times, &values, Noise::Estimated, 0.9, early).expect("fit");
+        let grown: Vec<f64> = escape(&times, 1e-8, 0.5).iter().map(|v| 0.9 - v).collect();
+        let rate = |levels| growth_rate(&times, &grown, levels).expect("growth");
+        assert!((rate([2e-8, 0.01]) - 0.5).abs() < 0.001 * 0.5);
+        let whole = fit_rate(&times, &grown, Noise::Estimated, 0.0, (0.0, 60.0)).expect("fit");
         assert!((whole.rate - 0.5).abs() > 0.1, "{whole:?}");
-        assert!((escape.rate - 0.5).abs() < 0.01 * 0.5, "{escape:?}");
-        assert!((early.rate - 0.5).abs() < 0.001 * 0.5, "{early:?}");
+        // Between the levels it is the fit of the same samples; the sign of the values does not matter.
+        let mirrored: Vec<f64> = grown.iter().map(|v| -v).collect();
+        let inside: Vec<f64> =
+            times.iter().zip(&grown).filter(|(_, v)| (2e-8..=0.01).contains(*v)).map(|(t, _)| *t).collect();
+        let window = (inside[0], inside[inside.len() - 1]);
+        let same = fit_rate(&times, &mirrored, Noise::Estimated, 0.0, window).expect("fit");
+        assert!((growth_rate(&times, &mirrored, [2e-8, 0.01]).expect("growth") - same.rate).abs() < 1e-12);
     }
 
     #[test]
-    fn the_rate_over_seeds_covers_the_truth_as_often_as_it_should() {
+    fn the_last_sample_below_the_lower_level_starts_the_growth() {
+        // It grows by e per unit of time only after its last fall below the lower level.
+        let times: Vec<f64> = (0..9).map(f64::from).collect();
+        let values = [0.5, 2.0, 0.9, 1.0, 1f64.exp(), 2f64.exp(), 3f64.exp(), 100.0, 1.0];
+        assert!((growth_rate(&times, &values, [0.95, 50.0]).expect("growth") - 1.0).abs() < 1e-14);
+        let never = growth_rate(&times, &values, [0.95, 200.0]);
+        assert_eq!(never, Err(AnalysisError::LevelNotPassed { level: 200.0 }));
+    }
+
+    #[test]
+    fn the_scatter_of_growth_rates_covers_the_truth_as_often_as_it_should() {
         // Rates 0.5 ± 0.02 over seeds, 2 % noise on the amplitudes: the error of one fit, 2e-4, says nothing
         // of the spread.
+        use didact_math::random::statistics::SampleMean;
         let times: Vec<f64> = (0..60).map(|i| 0.5 * f64::from(i)).collect();
         let mut noise = test_noise::Noise::new(8);
         let repeats = 1000;
         let mut outside = 0;
         for _ in 0..repeats {
-            let runs: Vec<Vec<f64>> = (0..16)
+            let replicas: Vec<Vec<f64>> = (0..16)
                 .map(|_| {
                     let rate = 0.5 + 0.02 * noise.normal();
-                    let grown = |t: &f64| 1e-8 * (rate * t + 0.02 * noise.normal()).exp();
-                    times.iter().map(grown).map(|a| -a).collect()
+                    times.iter().map(|t| -1e-8 * (rate * t + 0.02 * noise.normal()).exp()).collect()
                 })
                 .collect();
-            let average = rate_over_runs(&times, &runs, 0.0, Window::ESCAPE).expect("fit").average;
-            outside += i32::from((average.mean - 0.5).abs() > 2.1314 * average.standard_error);
+            let rate = |curve: &Vec<f64>| growth_rate(&times, curve, [2e-8, 1e-3]).expect("growth");
+            let mean = SampleMean::of(replicas.iter().map(rate));
+            outside += i32::from((mean.value - 0.5).abs() > 2.1314 * mean.error);
         }
         // Student's t with 15 degrees of freedom: 5 % beyond 2.1314, so 50 ± 6.9.
         assert!((outside - 50).abs() < 28, "{outside}");
-    }
-
-    #[test]
-    fn a_run_without_growth_is_named() {
-        let times: Vec<f64> = (0..300).map(|i| 0.2 * f64::from(i)).collect();
-        let runs = [escape(&times, 1e-8, 0.5), vec![0.8; 300]];
-        let error = rate_over_runs(&times, &runs, 0.9, Window::ESCAPE).expect_err("flat");
-        assert!(
-            matches!(error, AnalysisError::InRun { run: 1, .. }) && error.to_string().contains("no growth")
-        );
     }
 
     #[test]
@@ -236,13 +178,12 @@ mod tests {
         let times = [0.0, 1.0, 2.0];
         let values = [1.0, 2.0, 4.0];
         let errors = [0.1, 0.2, 0.4];
-        let fit =
-            fit_rate(&times, &values, Noise::Known(&errors), 0.0, Window::Times(0.0, 2.0)).expect("fit");
+        let fit = fit_rate(&times, &values, Noise::Known(&errors), 0.0, (0.0, 2.0)).expect("fit");
         // σ of ln A is 0.1 at each: Var slope = 0.01/Σ(t − 1)² = 0.005.
         assert!((fit.rate - 2f64.ln()).abs() < 1e-14 && (fit.rate_error - 0.005f64.sqrt()).abs() < 1e-14);
-        let zero = fit_rate(&times, &values, Noise::Estimated, 2.0, Window::Times(0.0, 2.0));
+        let zero = fit_rate(&times, &values, Noise::Estimated, 2.0, (0.0, 2.0));
         assert!(matches!(zero, Err(AnalysisError::NotPositive { index: 1, .. })));
-        let short = fit_rate(&times, &values, Noise::Estimated, 0.0, Window::Times(0.5, 2.0));
+        let short = fit_rate(&times, &values, Noise::Estimated, 0.0, (0.5, 2.0));
         assert!(matches!(short, Err(AnalysisError::TooFewPoints { points: 2, needed: 3, .. })));
     }
 
@@ -255,8 +196,11 @@ mod tests {
             let values = escape(&times, 1e-4, 0.5);
             let mapped: Vec<f64> = values.iter().map(|v| factor * v + shift).collect();
             let moved: Vec<f64> = times.iter().map(|t| clock * t + shift).collect();
-            let a = fit_rate(&times, &values, Noise::Estimated, 0.9, Window::ESCAPE).expect("fit");
-            let b = fit_rate(&moved, &mapped, Noise::Estimated, factor * 0.9 + shift, Window::ESCAPE).expect("fit");
+            // Half a sample beyond the ends, so that rounding of the clock moves no sample over them.
+            let window = (1.25, 18.25);
+            let moved_window = (clock * window.0 + shift, clock * window.1 + shift);
+            let a = fit_rate(&times, &values, Noise::Estimated, 0.9, window).expect("fit");
+            let b = fit_rate(&moved, &mapped, Noise::Estimated, factor * 0.9 + shift, moved_window).expect("fit");
             // Rounding of the shift against the smallest amplitude, 1e-16 · 10 / (1e-4 · 0.1).
             prop_assert!((a.rate / (clock * b.rate) - 1.0).abs() < 1e-9);
             prop_assert_eq!(a.points, b.points);

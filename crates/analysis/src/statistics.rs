@@ -1,7 +1,7 @@
-//! Means, quantiles and proportions.
+//! Quantiles and proportions.
 
 use crate::error::{AnalysisError, check_confidence};
-use crate::special::normal_quantile;
+use crate::normal::normal_quantile;
 
 /// A closed interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,33 +17,6 @@ impl Interval {
     pub fn contains(self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
-}
-
-/// A mean and its standard error.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Mean {
-    /// The mean.
-    pub mean: f64,
-    /// √(s²/n), with s² the unbiased variance of the sample.
-    pub standard_error: f64,
-    /// n.
-    pub count: usize,
-}
-
-/// Mean of a sample; NaN for an empty one.
-pub fn mean(sample: &[f64]) -> f64 {
-    sample.iter().sum::<f64>() / sample.len() as f64
-}
-
-/// Mean and standard error of a sample of independent numbers; None for fewer than two.
-pub fn mean_with_error(sample: &[f64]) -> Option<Mean> {
-    let count = sample.len();
-    if count < 2 {
-        return None;
-    }
-    let mean = mean(sample);
-    let variance = sample.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (count - 1) as f64;
-    Some(Mean { mean, standard_error: (variance / count as f64).sqrt(), count })
 }
 
 /// Median of a sample (of an even one, the mean of its two middle values); NaN for an empty one.
@@ -105,17 +78,12 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn mean_error_median_and_quantiles_by_hand() {
-        let sample = [4.0, 1.0, 3.0, 2.0];
-        assert_eq!(mean(&sample), 2.5);
-        // s² = 5/3, standard error √(5/12).
-        let with_error = mean_with_error(&sample).expect("four numbers");
-        assert!((with_error.standard_error - (5.0f64 / 12.0).sqrt()).abs() < 1e-15);
-        assert_eq!((median(&sample), median(&[3.0, 1.0, 2.0])), (2.5, 2.0));
+    fn median_and_quantiles_by_hand() {
+        assert_eq!((median(&[4.0, 1.0, 3.0, 2.0]), median(&[3.0, 1.0, 2.0])), (2.5, 2.0));
         let sorted = [1.0, 2.0, 3.0, 4.0];
         assert_eq!((quantile_of_sorted(&sorted, 0.0), quantile_of_sorted(&sorted, 1.0)), (1.0, 4.0));
         assert_eq!(quantile_of_sorted(&sorted, 0.25), 1.75);
-        assert!(median(&[]).is_nan() && mean_with_error(&[1.0]).is_none());
+        assert!(median(&[]).is_nan());
     }
 
     #[test]

@@ -1,23 +1,27 @@
-//! Ratios to another program: on a shared machine only calls of the same minutes compare, so both take turns.
+//! Ratios of times to another program. On a shared machine only times of the same minutes are comparable, so the two programs
+//! run alternately.
 
 use didact_analysis::statistics::median;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
-/// Threads and precision: what must be equal on both sides.
-type Terms = (u64, String);
+/// Number of threads and precision, which must be equal for a comparison.
+type Conditions = (u64, String);
 
-/// `TURNS WORKLOAD PROGRAM ARGUMENTS…`: runs `PROGRAM ARGUMENTS… WORKLOAD --threads 1`, then with 2, then this program's own workload,
-/// so many times, and prints a line for all equal terms: seconds of each turn (of the fastest line there, those that fail their proof
-/// aside), the ratio of the best of all turns, the ratios turn by turn and their median.
+/// Compares this program with another one; the arguments are `TURNS WORKLOAD PROGRAM ARGUMENTS…`.
+///
+/// In each turn it runs `PROGRAM ARGUMENTS… WORKLOAD --threads 1`, the same with 2 threads, and its own workload. For every
+/// number of threads and precision that both programs report, it prints a line with the seconds of each turn (those of the
+/// fastest output line with `result.ok`), the ratio of the least times over all turns, the ratios of all turns and their
+/// median.
 pub(crate) fn alternate(asked: &[String]) -> Result<(), String> {
     let [turns, workload, program, arguments @ ..] = asked else {
         return Err("say how many turns, which workload, and the command that runs the other program".into());
     };
     let turns: usize = turns.parse().map_err(|_| format!("`{turns}` is not a number of turns"))?;
     let own = std::env::current_exe().map_err(|e| e.to_string())?;
-    let mut found: BTreeMap<Terms, [Vec<f64>; 2]> = BTreeMap::new();
+    let mut found: BTreeMap<Conditions, [Vec<f64>; 2]> = BTreeMap::new();
     for turn in 1..=turns {
         let mut theirs = Vec::new();
         for threads in ["1", "2"] {
@@ -25,9 +29,9 @@ pub(crate) fn alternate(asked: &[String]) -> Result<(), String> {
             theirs.extend(lines(peer.args(arguments).args([workload, "--threads", threads]))?);
         }
         let ours = fastest(&lines(Command::new(&own).arg(workload))?);
-        for (terms, theirs) in fastest(&theirs) {
-            if let Some(ours) = ours.get(&terms) {
-                let [all_theirs, all_ours] = found.entry(terms).or_default();
+        for (conditions, theirs) in fastest(&theirs) {
+            if let Some(ours) = ours.get(&conditions) {
+                let [all_theirs, all_ours] = found.entry(conditions).or_default();
                 all_theirs.push(theirs);
                 all_ours.push(*ours);
             }
@@ -56,15 +60,15 @@ fn lines(command: &mut Command) -> Result<Vec<Value>, String> {
     Ok(lines)
 }
 
-/// The fewest seconds for all terms, of lines that are right.
-fn fastest(lines: &[Value]) -> BTreeMap<Terms, f64> {
+/// The least seconds for each number of threads and precision, over the lines with `result.ok`.
+fn fastest(lines: &[Value]) -> BTreeMap<Conditions, f64> {
     let mut best = BTreeMap::new();
     for line in lines.iter().filter(|line| line["result"]["ok"] == true) {
         let work = &line["work"];
-        let terms =
+        let conditions =
             (work["threads"].as_u64().unwrap_or(1), work["precision"].as_str().unwrap_or("f64").into());
         let seconds = line["seconds"].as_f64().unwrap_or(f64::INFINITY);
-        best.entry(terms).and_modify(|least: &mut f64| *least = least.min(seconds)).or_insert(seconds);
+        best.entry(conditions).and_modify(|least: &mut f64| *least = least.min(seconds)).or_insert(seconds);
     }
     best
 }
@@ -78,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_fail_their_proof_do_not_count() {
+    fn lines_with_wrong_results_do_not_count() {
         let line = |seconds: f64, ok: bool| json!({"seconds": seconds, "work": {"threads": 2, "precision": "f32"}, "result": {"ok": ok}});
         let best = fastest(&[line(2.0, true), line(1.0, false), line(3.0, true)]);
         assert_eq!(best, BTreeMap::from([((2, "f32".to_string()), 2.0)]));

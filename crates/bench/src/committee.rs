@@ -1,4 +1,5 @@
-//! W1 and W2: a K = M = 4 erf committee, eta = 0.5, as ODE, in d = 1000 dimensions, and as overlaps alone.
+//! W1 and W2: an erf committee with K = M = 4 and η = 0.5 (`eta`), by its order-parameter equations (W1) and by SGD (W2), with
+//! weights in d = 1000 dimensions and with overlaps alone.
 
 use crate::harness::{Times, best_of_3, report};
 use crate::portable;
@@ -16,12 +17,14 @@ use didact_theory::{Numerical, OrderParameterOde};
 use serde_json::json;
 use std::sync::Arc;
 
+/// Initial overlaps of student rows with teacher rows.
 const R0: [[f64; 4]; 4] = [
     [0.030, 0.010, -0.020, 0.005],
     [-0.010, 0.025, 0.015, -0.005],
     [0.020, -0.015, 0.035, 0.010],
     [0.005, 0.010, -0.010, 0.040],
 ];
+/// Initial overlaps of student rows.
 const Q0: [[f64; 4]; 4] = [
     [0.20, 0.02, 0.01, -0.01],
     [0.02, 0.25, 0.015, 0.005],
@@ -50,7 +53,8 @@ fn problem(dimension: Option<u64>) -> Problem {
     }
 }
 
-/// W1: alpha = 5, 10, …, 1000 at rtol 1e-8, atol 1e-12; the generalisation error is computed after the clock stops.
+/// W1: the equations, saved at alpha = 5, 10, …, 1000, with rtol 1e-8 and atol 1e-12. The risk is computed from the saved
+/// overlaps and is not timed.
 pub(crate) fn ode(name: &str, method: Method) {
     let problem = problem(None);
     let options =
@@ -89,7 +93,8 @@ pub(crate) fn ode(name: &str, method: Method) {
     );
 }
 
-/// Teacher rows B and student rows W = R0 B + L E with exactly the overlaps of W1, dense in d dimensions.
+/// Returns student rows W = R0 B + L E and teacher rows B in d dimensions with exactly the initial overlaps of W1, where L Lᵀ =
+/// Q0 − R0 R0ᵀ and the rows of B and E are orthonormal.
 fn dense_weights(d: usize) -> Mat {
     let mut basis = Mat::from_fn(8, d, {
         let normals = portable::normals(2, 8 * d);
@@ -119,10 +124,12 @@ fn dense_weights(d: usize) -> Mat {
     mix.times(&basis)
 }
 
+/// Steps of W2.
 const STEPS: usize = 100_000;
+/// Dimension of W2.
 const DIMENSION: usize = 1000;
 
-/// 101 records of the generalisation error along 100 000 steps.
+/// Runs 100 000 steps and returns the risk at 101 equidistant times.
 fn curve(problem: &Problem, mut chain: impl Chain) -> Vec<f64> {
     let mut records = Vec::with_capacity(101);
     for step in 0..=STEPS {
@@ -147,7 +154,7 @@ fn report_curve(peer: &str, times: Times, work: &serde_json::Value, errors: &[f6
     report("W2", peer, times, work, result, ok);
 }
 
-/// W2: N = 1000, batch 1, inputs drawn inside the timed region.
+/// W2 with weights in d = 1000 dimensions and batch 1. Drawing the inputs is timed.
 pub(crate) fn direct() {
     let problem = problem(Some(DIMENSION as u64));
     let weights = dense_weights(DIMENSION);
@@ -160,7 +167,7 @@ pub(crate) fn direct() {
     report_curve("didact direct", times, &work, &errors);
 }
 
-/// W2 by its overlaps alone: the same law, other work.
+/// W2 with overlaps alone, which have the same law at a different cost.
 pub(crate) fn reduced() {
     let problem = problem(Some(DIMENSION as u64));
     let Ok(start) = problem.start.draw(&problem.setting(1, 0)) else { return };

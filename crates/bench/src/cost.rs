@@ -1,10 +1,10 @@
-//! What the parts cost: reduced steps against d, right-hand sides against width, random numbers.
+//! Times of parts: a reduced step against dimension and width, Gaussian averages against width, normal variables.
 
 use crate::harness::{best_of, seconds_per_reduced_step};
 use didact_families::Family;
 use didact_families::committee::Committee;
 use didact_math::linalg::Mat;
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_model::start::Given;
 use didact_model::{Averages, Clock, Law, Needed, Overlaps, Problem, Spectrum, Training};
 use serde_json::json;
@@ -29,19 +29,20 @@ fn problem(units: usize, dimension: u64) -> Problem {
     }
 }
 
-/// Microseconds per reduced step (erf, batch 1) for several widths, at d = 10³ and d = 10⁹.
+/// Prints microseconds per reduced step (erf, batch 1) for several widths: at d = 10³ and d = 10⁹, and per replica when a group
+/// of eight replicas is stepped together.
 pub(crate) fn reduced_steps() {
     const STEPS: u32 = 100_000;
     for units in [1, 2, 4, 8] {
         let micros = |d, replicas| 1e6 * seconds_per_reduced_step(&problem(units, d), replicas, STEPS);
-        let (near, far, abreast) = (micros(1_000, 1), micros(1_000_000_000, 1), micros(1_000, 8));
-        let line = json!({"cost": "reduced step", "K": units, "M": units, "us_at_d_1e3": near,
-                          "us_at_d_1e9": far, "ratio": far / near, "us_in_company_of_8": abreast});
+        let (small, large, group) = (micros(1_000, 1), micros(1_000_000_000, 1), micros(1_000, 8));
+        let line = json!({"cost": "reduced step", "K": units, "M": units, "us_at_d_1e3": small,
+                          "us_at_d_1e9": large, "ratio": large / small, "us_in_group_of_8": group});
         println!("{line}");
     }
 }
 
-/// Nanoseconds of the averages behind a right-hand side, and of a normal.
+/// Prints nanoseconds per evaluation of the averages of a right-hand side, and per normal variable.
 pub(crate) fn parts() {
     for units in [2, 4, 8, 16] {
         let problem = problem(units, 1000);
@@ -64,7 +65,7 @@ pub(crate) fn parts() {
     let mut buffer = vec![0.0; 1000];
     let (times, ()) = best_of(100, || {
         for step in 0..500 {
-            Stream::at(Address { seed: 1, replica: 0, step, lane: 0 }).fill_normal(&mut buffer);
+            Stream::at(RngAddress { seed: 1, replica: 0, step, lane: 0 }).fill_normal(&mut buffer);
         }
         black_box(&buffer);
     });

@@ -1,4 +1,5 @@
-//! W4 and W5: one GeLU neuron, phase retrieval, pseudo-Huber loss, by full-batch gradient descent and by its mean-field theory.
+//! W4 and W5: phase retrieval with one GeLU neuron and pseudo-Huber loss, by full-batch gradient descent (W4) and by dynamical
+//! mean-field theory (W5).
 
 use crate::harness::{Times, best_of, best_of_3, report, timed};
 use crate::portable;
@@ -15,6 +16,7 @@ use rayon::prelude::*;
 use serde_json::json;
 use std::sync::Arc;
 
+/// Learning rate η (`eta`).
 const RATE: f64 = 0.5;
 
 fn spec() -> MultiIndex {
@@ -32,8 +34,8 @@ fn unit(seed: u64, d: usize) -> Vec<f64> {
     v.iter().map(|x| x / length).collect()
 }
 
-/// Sums over 512 MiB, again and again, until so many bytes are read; memory is asked for `ahead` numbers before it is
-/// needed, or the processor finds out by itself (0).
+/// Sums `numbers` repeatedly until `bytes` bytes are read, to measure the speed of memory. Cache lines are prefetched `ahead`
+/// numbers before they are read; with 0 this is left to the processor.
 fn read(numbers: &[f64], bytes: usize, ahead: usize) -> f64 {
     let sum = |part: &[f64]| {
         let mut lanes = [0.0; 32];
@@ -53,7 +55,8 @@ fn read(numbers: &[f64], bytes: usize, ahead: usize) -> f64 {
     (0..bytes / (8 * numbers.len())).map(|_| numbers.par_chunks(part).map(sum).sum::<f64>()).sum()
 }
 
-/// d = 1000, n = 8000, 200 steps.
+/// W4: d = 1000, n = 8000, 200 steps, in double and single precision. Reports also the speed at which X is read, compared with
+/// the speed of memory.
 pub(crate) fn full_batch(threads: usize) {
     const D: usize = 1000;
     const N: usize = 8000;
@@ -72,15 +75,15 @@ pub(crate) fn full_batch(threads: usize) {
         start: Arc::new(Given(overlaps())),
         clock: Clock::Steps,
     };
-    let check =
+    let new_trainer =
         |precision| Trainer::new(&problem, weights.clone(), vec![], &x, precision, true).expect("a trainer");
     for (precision, name, bytes, tolerance) in
         [(Precision::Double, "f64", 8, 1e-9), (Precision::Single, "f32", 4, 1e-5)]
     {
-        // Copying X is not part of the work: trainers are made beforehand.
-        let mut fresh: Vec<Trainer> = (0..ROUNDS).map(|_| check(precision)).collect();
+        // The trainers are made beforehand, so that copying X is not timed.
+        let mut fresh: Vec<Trainer> = (0..ROUNDS).map(|_| new_trainer(precision)).collect();
         let bytes = N * D * bytes * STEPS;
-        // Training and reading in turn, as many bytes each, so that both meet the same minutes of a shared machine.
+        // Training and reading of as many bytes alternate, so that other load of the machine affects both.
         let mut best = None;
         let mut fastest_read = f64::INFINITY;
         while let Some(mut trainer) = fresh.pop() {
@@ -110,7 +113,8 @@ pub(crate) fn full_batch(threads: usize) {
     }
 }
 
-/// The points of W5: quasi-random, Box-Muller, whitened in their order; row 0 is v, the others innovations.
+/// Returns the sample points of W5: quasi-random numbers mapped to normals by Box-Muller, whose rows are then made exactly
+/// uncorrelated with unit variance, in their order. Row 0 is the field v of the frozen row, the others are innovations.
 fn points(n: usize, rows: usize) -> Vec<Vec<f64>> {
     let primes = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61];
     let half = rows / 2;
@@ -140,14 +144,14 @@ fn points(n: usize, rows: usize) -> Vec<Vec<f64>> {
     table
 }
 
-/// delta = 8, T = 16, N = 65536.
+/// W5: δ = 8 (`delta`), T = 16 steps, N = 65536 points.
 pub(crate) fn mean_field(threads: usize) {
     const N: usize = 65_536;
     const T: usize = 16;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
     let equations = Equations::new(spec().rule().expect("a rule"), RATE, 8.0, &overlaps()).hard_only();
     let mut table = points(N, T + 2);
-    // No label noise, but its column has a place.
+    // Row 1 is the label noise, which is zero here.
     table.insert(1, vec![0.0; N]);
     let mut points = Points::given(&table, 1, 1);
     let (times, found) = best_of_3(|| {
@@ -182,7 +186,7 @@ pub(crate) fn mean_field(threads: usize) {
     report("W5", "didact dmft", times, &work, result, ok);
 }
 
-/// Mean-field theory of rules that take other ways through the loops: nanoseconds per sample and step on one thread.
+/// Prints nanoseconds per sample and step, on one thread, of the mean-field theory of other rules, which use other code paths.
 pub(crate) fn other_rules() {
     let single = MultiIndex::single;
     let huber = Loss::PseudoHuber { kappa: 1.0 };

@@ -1,4 +1,4 @@
-//! Timing and printing.
+//! Timing of calls and printing of results.
 
 use didact_model::{Engine, NoMonitor, Problem, Record};
 use didact_simulate::Reduced;
@@ -6,25 +6,26 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// What a timed call took.
+/// Wall time and processor time of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Times {
     /// Wall seconds.
     pub(crate) wall: f64,
-    /// Seconds of processor time over all threads: prefer it on a shared machine. `None` where the system does not say.
+    /// Seconds of processor time over all threads, which vary less on a shared machine; `None` where the system does not report
+    /// them.
     pub(crate) cpu: Option<f64>,
 }
 
-/// Untimed calls go on for so long: compiled peers enter their timed calls with a warm processor and warm tables too.
+/// Duration of the untimed calls before the timed ones, so that caches, tables and the processor's clock rate have settled.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// The call with the least wall time of three after untimed calls, and its value.
+/// Runs untimed calls, then three timed ones. Returns the times and the value of the one with the least wall time.
 pub(crate) fn best_of_3<T>(run: impl FnMut() -> T) -> (Times, T) {
     best_of(3, run)
 }
 
-/// The call with the least wall time of so many after untimed calls, and its value. Many short calls find a quiet
-/// moment on a shared machine.
+/// Runs untimed calls, then `calls` timed ones. Returns the times and the value of the one with the least wall time. On a shared
+/// machine the least time of many short calls is the least disturbed.
 pub(crate) fn best_of<T>(calls: usize, mut run: impl FnMut() -> T) -> (Times, T) {
     let begin = Instant::now();
     run();
@@ -41,7 +42,7 @@ pub(crate) fn best_of<T>(calls: usize, mut run: impl FnMut() -> T) -> (Times, T)
     best
 }
 
-/// One call, timed.
+/// Runs one timed call.
 pub(crate) fn timed<T>(run: impl FnOnce() -> T) -> (Times, T) {
     let (start, before) = (Instant::now(), processor_seconds());
     let value = run();
@@ -50,9 +51,11 @@ pub(crate) fn timed<T>(run: impl FnOnce() -> T) -> (Times, T) {
     (Times { wall, cpu }, value)
 }
 
-/// Processor time of all threads so far, to the nanosecond. (The accounts under `/proc` move in scheduler ticks of 4 ms.)
+/// Processor time of all threads so far, with nanosecond resolution. (The resolution of the numbers under `/proc` is a
+/// scheduler tick, 4 ms.)
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 fn processor_seconds() -> Option<f64> {
+    /// Value of `CLOCK_PROCESS_CPUTIME_ID` in the headers of Linux.
     const PROCESS_CPU_TIME: i32 = 2;
     #[repr(C)]
     struct Time {
@@ -63,7 +66,7 @@ fn processor_seconds() -> Option<f64> {
         fn clock_gettime(clock: i32, time: *mut Time) -> i32;
     }
     let mut time = Time { seconds: 0, nanoseconds: 0 };
-    // SAFETY: POSIX function of the C library that std links; `Time` is its `timespec` on 64-bit Linux.
+    // SAFETY: a POSIX function of the C library, which std links; `Time` has the layout of its `timespec` on 64-bit Linux.
     let status = unsafe { clock_gettime(PROCESS_CPU_TIME, &raw mut time) };
     (status == 0).then_some(time.seconds as f64 + 1e-9 * time.nanoseconds as f64)
 }
@@ -73,18 +76,18 @@ fn processor_seconds() -> Option<f64> {
     None
 }
 
-/// Prints one line in the common format.
+/// Prints one JSON line in the format that the crate page describes.
 pub(crate) fn report(workload: &str, peer: &str, times: Times, work: &Value, mut result: Value, ok: bool) {
     result["ok"] = json!(ok);
     let mut work = work.clone();
     work["cpu_seconds"] = json!(times.cpu);
     let line =
         json!({"workload": workload, "peer": peer, "seconds": times.wall, "work": work, "result": result});
-    // A reader that has gone is no error.
+    // A closed pipe is not an error.
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
 
-/// Processor time of a step of one replica in the reduced simulation, when so many run.
+/// Processor seconds per step and replica of the reduced simulation, when `replicas` of them run.
 pub(crate) fn seconds_per_reduced_step(problem: &Problem, replicas: u32, steps: u32) -> f64 {
     let record = Record { replicas, ..Record::new(vec![f64::from(steps)], Vec::new()) };
     let (times, _) = best_of(12, || Reduced.run(problem, &record, &NoMonitor).expect("a run"));

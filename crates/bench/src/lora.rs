@@ -1,4 +1,5 @@
-//! W3: LoRA mini-batch SGD of an erf neuron, in d dimensions and by its overlaps alone; and the cost of a reduced step.
+//! W3: mini-batch SGD of an erf neuron with a LoRA adapter, with weights in d dimensions and with overlaps alone; and the time of
+//! a reduced step.
 
 use crate::harness::{Times, best_of, best_of_3, report};
 use crate::portable;
@@ -19,7 +20,7 @@ const DIMENSION: usize = 1000;
 const BATCH: usize = 5000;
 const STEPS: usize = 500;
 
-/// Steps, then mean and standard deviation of u and of m over runs.
+/// Number of steps, then mean and standard deviation over replicas of the amplitude u, and of the alignment m.
 const EXPECTED: [(usize, [f64; 4]); 4] = [
     (50, [0.00638, 0.00088, 0.04412, 0.00056]),
     (100, [0.00787, 0.00108, 0.05485, 0.00100]),
@@ -59,7 +60,7 @@ fn unit(seed: u64) -> Vec<f64> {
     v
 }
 
-/// Rows w and w* of the workload.
+/// The initial rows of the workload: w, with overlap 1/√d, and w* (`w_star`).
 fn weights() -> Mat {
     let (teacher, mut other) = (unit(3), unit(33));
     let along = dot(&teacher, &other);
@@ -74,7 +75,7 @@ fn weights() -> Mat {
     )
 }
 
-/// (u, m) at the recorded steps.
+/// Runs the chain and returns (u, m) at the steps of [`EXPECTED`].
 fn curve(mut chain: impl Chain) -> Vec<(f64, f64)> {
     let mut records = Vec::new();
     for step in 1..=STEPS {
@@ -87,7 +88,7 @@ fn curve(mut chain: impl Chain) -> Vec<(f64, f64)> {
     records
 }
 
-fn print(peer: &str, times: Times, note: &str, records: &[(f64, f64)]) {
+fn report_curve(peer: &str, times: Times, note: &str, records: &[(f64, f64)]) {
     let within = |((_, [u, su, m, sm]), got): (&(usize, [f64; 4]), &(f64, f64))| {
         (got.0 - u).abs() < 5.0 * su && (got.1 - m).abs() < 5.0 * sm
     };
@@ -99,7 +100,7 @@ fn print(peer: &str, times: Times, note: &str, records: &[(f64, f64)]) {
     report("W3", peer, times, &work, result, ok);
 }
 
-/// W3 with inputs of d dimensions drawn inside the timed region.
+/// W3 with weights in d dimensions. Drawing the inputs is timed.
 pub(crate) fn direct() {
     let (problem, start) = problem("erf(z)", 0.5, 0.2);
     let address = ReplicaAddress { seed: 1, replica: 0, stage: 0 };
@@ -108,19 +109,19 @@ pub(crate) fn direct() {
             DirectChain::from_weights(&problem, weights(), start.scalars.clone(), address).expect("a chain"),
         )
     });
-    print("didact direct", times, "best of 1", &records);
+    report_curve("didact direct", times, "best of 1", &records);
 }
 
-/// W3 by its overlaps alone.
+/// W3 with overlaps alone.
 pub(crate) fn reduced() {
     let (problem, start) = problem("erf(z)", 0.5, 0.2);
     let address = ReplicaAddress { seed: 1, replica: 0, stage: 0 };
     let (times, records) =
         best_of_3(|| curve(ReducedChain::new(&problem, &start, address).expect("a chain")));
-    print("didact reduced", times, "same law, other work", &records);
+    report_curve("didact reduced", times, "same law, other work", &records);
 }
 
-/// Microseconds of one reduced step at B = 5000.
+/// Prints microseconds per reduced step at batch size B = 5000 for several activations.
 pub(crate) fn steps() {
     for (activation, mu, rate) in
         [("erf(z)", 0.5, 0.2), ("He3", 0.4, 0.01 / 18.0), ("relu", 0.5, 0.2), ("sigmoid", 0.5, 0.2)]

@@ -1,17 +1,29 @@
-//! The workloads that didact shares with other tools, printed one JSON line each, and its own scaling tables.
+//! Timed workloads, printed as one JSON line each. W1 to W5 are workloads that can be run by other programs too, for
+//! comparison; the others measure how the cost of parts of didact depends on their size.
 //!
-//!     cargo run --release -p didact-bench -- W1 W2 W3       # workloads, one thread
-//!     cargo run --release -p didact-bench -- W4 W5          # on one thread, then on two
-//!     cargo run --release -p didact-bench -- mean-field     # mean-field theory of other rules
-//!     cargo run --release -p didact-bench -- against 8 W5 python peers.py    # takes turns with another program, prints ratios
-//!     cargo run --release -p didact-bench -- cli            # the command line, process start included
-//!     cargo run --release -p didact-bench -- cost           # cost per step and per call of the parts
-//!     cargo run --release -p didact-bench -- spectra        # committees on spectra: against L and width
-//!     cargo run --release -p didact-bench -- own-units      # units without closed forms, against erf units
-//!     cargo run --release -p didact-bench -- own-units-errors    # the same, with errors against precise runs (minutes)
+//! ```text
+//! cargo run --release -p didact-bench -- W1 W2 W3       # these workloads, on one thread
+//! cargo run --release -p didact-bench -- W4 W5          # on one thread, then on two
+//! cargo run --release -p didact-bench -- mean-field     # mean-field theory of other rules
+//! cargo run --release -p didact-bench -- against 8 W5 python peers.py    # alternate with another program, print ratios
+//! cargo run --release -p didact-bench -- cli            # commands of the program, including process start
+//! cargo run --release -p didact-bench -- cost           # time per step and per call of the parts
+//! cargo run --release -p didact-bench -- spectra        # committees on power-law spectra, against L and width
+//! cargo run --release -p didact-bench -- own-units      # units without closed forms, against erf units
+//! cargo run --release -p didact-bench -- own-units-errors    # the same, with errors against precise runs (minutes)
+//! ```
 //!
-//! A line is `{"workload", "peer", "seconds", "work", "result"}`: seconds is the best of 3 after one untimed call, and
-//! `result.ok` says that the numbers that prove the work are right. Compare only lines of the same machine and hour.
+//! | workload | what is computed |
+//! |---|---|
+//! | W1 | order-parameter equations of an erf committee |
+//! | W2 | SGD of this committee, with weights in d dimensions and with overlaps alone |
+//! | W3 | mini-batch SGD of a LoRA neuron, with weights and with overlaps alone |
+//! | W4 | full-batch gradient descent of a GeLU neuron |
+//! | W5 | dynamical mean-field theory of W4 |
+//!
+//! A line is `{"workload", "peer", "seconds", "work", "result"}`. `seconds` is the least time of several calls (three, unless
+//! the work says otherwise) after untimed ones. `result.ok` says whether the computed numbers agree with known values, so that a
+//! fast but wrong run is noticed. Times are comparable only on the same machine at about the same time.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -31,7 +43,7 @@ use didact_math::ode::Method;
 
 fn main() {
     let asked: Vec<String> = std::env::args().skip(1).collect();
-    if asked.first().is_some_and(|word| word == "against") {
+    if asked.first().is_some_and(|first| first == "against") {
         if let Err(problem) = against::alternate(&asked[1..]) {
             eprintln!("error: {problem}");
             std::process::exit(2);

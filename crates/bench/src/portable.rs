@@ -1,6 +1,7 @@
-//! Normals that every language computes alike: a hash of a counter and the Box-Muller map.
+//! Normal variables that are easy to reproduce in every language, so that other programs can use the same inputs: SplitMix64 of
+//! a counter, and the Box-Muller map.
 
-/// The first `count` normals of a stream.
+/// The first `count` normals of the stream of a seed.
 pub(crate) fn normals(seed: u64, count: usize) -> Vec<f64> {
     let uniform = |j: u64| {
         let state = seed
@@ -13,6 +14,7 @@ pub(crate) fn normals(seed: u64, count: usize) -> Vec<f64> {
     (0..count as u64).map(normal).collect()
 }
 
+/// The output function of SplitMix64 (G. L. Steele, D. Lea and C. H. Flood 2014).
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -1,8 +1,9 @@
-//! Committees on power-law spectra: cost of a right-hand side against L and against the width, and of whole solutions.
+//! Committees on power-law spectra: time of a right-hand side of the order-parameter equations against the number L of
+//! eigenvalues and against the width, and time of whole solutions.
 
 use crate::harness::{best_of, best_of_3};
 use didact_families::Family;
-use didact_families::committee::spectra::symmetric::{SymmetricFlow, SymmetricState};
+use didact_families::committee::predictions::symmetric::{SymmetricFlow, SymmetricState};
 use didact_families::committee::{Committee, Output};
 use didact_math::linalg::Mat;
 use didact_math::ode::{Method, Options, Saving};
@@ -13,6 +14,7 @@ use didact_theory::{Numerical, OrderParameterOde};
 use serde_json::json;
 use std::sync::Arc;
 
+/// Exponent β (`beta`) of the spectrum.
 const BETA: f64 = 0.5;
 
 fn problem(units: usize, levels: usize, start: Option<Arc<dyn Start>>) -> Problem {
@@ -54,14 +56,16 @@ fn solve(problem: &Problem, needed: Needed, method: Method, end: f64) -> (f64, f
     (times.cpu.unwrap_or(times.wall), run.statistics[0].evaluations as f64)
 }
 
-/// Microseconds per evaluation: what a longer solution costs more than a short one, so that the start does not count.
+/// Microseconds per evaluation, from the difference between a long and a short solution, which removes the cost of the initial
+/// state.
 fn micros(problem: &Problem, needed: Needed) -> f64 {
     let (short, long) =
         (solve(problem, needed, Method::Dopri5, 1.0), solve(problem, needed, Method::Dopri5, 60.0));
     (long.0 - short.0) / (long.1 - short.1) * 1e6
 }
 
-/// Right-hand sides: L at fixed width, width at fixed L, with and without noise, overlaps and rows.
+/// Prints the time of a right-hand side against L at fixed width, and against the width at fixed L, with and without the
+/// quadratic term, for overlaps and for rows.
 pub(crate) fn right_hand_sides() {
     let line = |what: &str, units: usize, levels: usize, needed: Needed, start: Option<Arc<dyn Start>>| {
         let problem = problem(units, levels, start);
@@ -85,7 +89,8 @@ pub(crate) fn right_hand_sides() {
     }
 }
 
-/// Whole solutions to alpha = 1000 against L: rates spread over L^{1+beta}.
+/// Prints the time of whole solutions to alpha = 1000 against L. The ratio of the largest to the smallest rate, L^{1+beta}, makes
+/// them stiff at large L.
 pub(crate) fn solutions() {
     for levels in [10, 100, 1000, 10_000] {
         let problem = problem(2, levels, None);
@@ -114,7 +119,7 @@ pub(crate) fn solutions() {
     }
 }
 
-/// The largest figure: K = M = 40, L = N = 512, to alpha = 1000 of 50000.
+/// Prints the time of the largest figure, K = M = 40 and L = N = 512, up to alpha = 1000 of its 50000.
 pub(crate) fn largest() {
     let problem = problem(40, 512, Some(sampled()));
     let (seconds, count) = solve(&problem, Needed::Drift, Method::Stabilised, 1000.0);

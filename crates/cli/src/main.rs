@@ -1,6 +1,7 @@
 //! `didact`: predict, simulate and explain how teacher-student networks learn in high dimension.
 //!
-//! Data goes to stdout, everything else to stderr. Exit code 0: done; 1: a claim fails; 2: an error.
+//! Data goes to stdout, everything else to stderr. Exit code 0: all done, no claim fails; 1: a claim fails; 2: an error;
+//! 3: finished, but jobs failed (see `exit.rs`).
 
 /// A line on stdout. A reader that has gone (`didact list | head`) is no error: `println!` would panic.
 macro_rules! say {
@@ -19,10 +20,14 @@ macro_rules! complain {
 }
 
 mod commands;
+mod exit;
+mod papers;
 mod progress;
+mod units;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use didact_experiment::{Diagnostic, Size};
+use exit::Ending;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -40,28 +45,35 @@ enum Command {
     /// Say what would run, on which engine, at what cost; nothing is computed or written
     Check(CheckArguments),
     /// Compute a quantity such as committee/plateau and print it as JSON
+    #[command(disable_help_flag = true)]
     Compute {
-        /// FAMILY/QUANTITY
-        quantity: String,
+        /// FAMILY/QUANTITY; all of them: `didact list quantities`
+        #[arg(required_unless_present = "help")]
+        quantity: Option<String>,
         /// Inputs as key=value (numbers, words, or JSON)
         inputs: Vec<String>,
+        /// Print this, or the inputs and outputs of the quantity
+        #[arg(short, long)]
+        help: bool,
     },
-    /// List families, engines, activations, observables, quantities and papers
+    /// List families, engines, activations, functions of formulas, observables, quantities and papers
     List {
-        /// One of families, engines, activations, observables, quantities, papers; all unless given
+        /// One of families, engines, activations, functions, observables, quantities, papers; all unless given
         what: Option<String>,
+        /// One quantity or paper, to see its inputs and outputs, or its figures
+        name: Option<String>,
         /// As JSON
         #[arg(long)]
         json: bool,
     },
     /// Reproduce figures of papers and judge their claims
     Reproduce {
-        /// FAMILY or FAMILY/FIGURE; everything unless given
-        what: Option<String>,
+        /// PAPER or PAPER/FIGURE, also several; a list of papers unless given
+        what: Vec<String>,
         #[command(flatten)]
         options: Options,
     },
-    /// Show the claims of a finished run and where its report is
+    /// Show what a finished run found, and where its report is
     Report {
         /// Folder of the run
         run: PathBuf,
@@ -154,27 +166,35 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+            return ExitCode::from(if error.use_stderr() { exit::ERROR } else { 0 });
         }
     };
     match dispatch(cli.command) {
-        Ok(code) => code,
+        Ok(ending) => ending.into(),
         Err(diagnostic) => {
             complain!("{diagnostic}");
-            ExitCode::from(2)
+            ExitCode::from(exit::ERROR)
         }
     }
 }
 
-fn dispatch(command: Command) -> Result<ExitCode, Diagnostic> {
+fn dispatch(command: Command) -> Result<Ending, Diagnostic> {
     match command {
         Command::Run(arguments) => commands::run::run(&arguments.file, &arguments.options),
         Command::Check(arguments) => {
             commands::check::check(&arguments.file, arguments.size.size(), arguments.json)
         }
-        Command::Compute { quantity, inputs } => commands::compute::compute(&quantity, &inputs),
-        Command::List { what, json } => commands::list::list(what.as_deref(), json),
-        Command::Reproduce { what, options } => commands::reproduce::reproduce(what.as_deref(), &options),
+        Command::Compute { quantity: Some(quantity), inputs, help } => {
+            commands::compute::compute(&quantity, &inputs, help)
+        }
+        Command::Compute { quantity: None, .. } => {
+            let mut program = Cli::command();
+            let compute = program.find_subcommand_mut("compute").expect("a command of this program");
+            say!("{}", compute.render_long_help().to_string().trim_end());
+            Ok(Ending::Done)
+        }
+        Command::List { what, name, json } => commands::list::list(what.as_deref(), name.as_deref(), json),
+        Command::Reproduce { what, options } => commands::reproduce::reproduce(&what, &options),
         Command::Report { run, json } => commands::report::report(&run, json),
         Command::Cite { file } => commands::cite::cite(&file),
         Command::Schema { markdown } => Ok(commands::schema::schema(markdown)),
@@ -182,13 +202,13 @@ fn dispatch(command: Command) -> Result<ExitCode, Diagnostic> {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "didact", &mut script);
             say!("{}", String::from_utf8_lossy(&script).trim_end());
-            Ok(ExitCode::SUCCESS)
+            Ok(Ending::Done)
         }
         Command::Man => {
             let mut page = Vec::new();
             clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(Diagnostic::new)?;
             say!("{}", String::from_utf8_lossy(&page).trim_end());
-            Ok(ExitCode::SUCCESS)
+            Ok(Ending::Done)
         }
     }
 }

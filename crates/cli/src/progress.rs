@@ -1,19 +1,22 @@
-//! A progress bar on a terminal, silence elsewhere, and Ctrl-C as the wish to stop.
+//! A progress bar on a terminal, silence elsewhere, and signals as the wish to stop.
 
+use didact_experiment::source::printable;
 use didact_model::Monitor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::sync::Mutex;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex};
 
-static STOP: AtomicBool = AtomicBool::new(false);
+static STOP: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// From now on Ctrl-C asks running work to stop; a second one ends the process.
+/// From now on Ctrl-C, the SIGTERM of a batch system and a terminal that closes ask running work to stop, so that what is
+/// done is kept. A second signal ends the process at once, with the code that shells give it (130, 143, 129).
 pub(crate) fn listen() {
-    let _ = ctrlc::set_handler(|| {
-        if STOP.swap(true, Ordering::SeqCst) {
-            std::process::exit(2);
-        }
-    });
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // In this order: the first signal must find the flag still down. A signal that cannot be heard keeps its meaning.
+        let _ = signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&STOP));
+        let _ = signal_hook::flag::register(signal, Arc::clone(&STOP));
+    }
 }
 
 const TICKS: f64 = 1000.0;
@@ -29,7 +32,7 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(Some(TICKS as u64), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{msg} [{bar:30}] {percent:>3}% {elapsed} (eta {eta})");
         bar.set_style(style.expect("a valid template").progress_chars("=> "));
-        bar.set_message(title.chars().take(48).collect::<String>());
+        bar.set_message(printable(title).chars().take(48).collect::<String>());
         Self { bar, done: Mutex::new(0.0) }
     }
 

@@ -1,7 +1,7 @@
 //! Sentences as checks: *holds*, *fails*, or *differs from print*.
 
 use crate::description::{Check, Claim};
-use crate::measure::{Estimate, Measured};
+use crate::measures::{Estimate, Measured};
 use crate::points::Point;
 use crate::results::Missing;
 use serde::{Deserialize, Serialize};

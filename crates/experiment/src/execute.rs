@@ -4,7 +4,7 @@ use crate::claims::{self, Judged, Verdict};
 use crate::description::ScanSpec;
 use crate::draw::Drawable;
 use crate::experiment::{BUILD, Experiment, Run, key_of_scan};
-use crate::measure::{self, Estimate, Measured};
+use crate::measures::{self, Estimate, Measured};
 use crate::points::Point;
 use crate::quantities::{self, Rows, Scan};
 use crate::report::Report;
@@ -222,7 +222,7 @@ impl Experiment {
     }
 
     fn conclude(&self, results: &Results) -> Outcome {
-        let measured = measure::evaluate(&self.resolved.measure, results);
+        let measured = measures::evaluate(&self.resolved.measure, results);
         let claims: Vec<_> = self.resolved.claim.iter().filter(|c| self.full || !c.only_full).collect();
         let claims = claims::judge(&claims, &self.points, &measured);
         let drawable = Drawable { results, measured: &measured };

@@ -69,15 +69,17 @@ impl Experiment {
             record.seed = seed;
         }
         let full = size == Size::Full;
-        let only_full: Vec<RunSpec> = resolved.run.extract_if(.., |r| r.only_full && !full).collect();
+        // Names are checked while runs still have the positions that they have in the source.
         names::check_names(&resolved, &source)?;
+        let only_full: Vec<RunSpec> = resolved.run.extract_if(.., |r| r.only_full && !full).collect();
         let points = points::expand(&resolved.sweep, "sweep", &source)?;
         let mut runs = Vec::new();
         let of_runs = resolved.of_runs();
         for point in &points {
             let here = overrides::with(&of_runs, &point.values, &source, "sweep")?;
             for run in here.run.iter().filter(|run| point.lies_within(&run.within)) {
-                runs.push(prepare(&here, run, point, &source)?);
+                let prepared = prepare(&here, run, point, &source);
+                runs.push(prepared.map_err(|e| e.of_run(&source, &run.name))?);
             }
         }
         let left_out = LeftOut::of(&resolved, &only_full);
@@ -86,7 +88,8 @@ impl Experiment {
         left_out.take_out_of(&mut resolved);
         let mut grids = Vec::new();
         for (index, scan) in resolved.scan.iter().enumerate() {
-            quantities::check(&scan.quantity, scan.inputs.keys().chain(scan.over.keys()))
+            let inputs = scan.inputs.keys().chain(scan.over.keys()).map(String::as_str);
+            quantities::check(&scan.quantity, inputs)
                 .map_err(|e| Diagnostic::new(e).at_key(&source, &format!("scan.{index}.quantity")))?;
             grids.push(points::expand(&scan.over, &format!("scan.{index}.over"), &source)?);
         }

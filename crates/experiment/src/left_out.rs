@@ -1,6 +1,7 @@
-//! What waits for `--full`: runs that say so, and measures and series that stand on them.
+//! What waits for `--full`: runs that say so, and the measures, claims and series that depend on them.
 
 use crate::description::{Claim, Description, MeasureKind, PanelSpec, RunSpec, Series};
+use crate::measures::Dependency;
 
 /// Names of runs and measures that are left out.
 pub(crate) struct LeftOut {
@@ -9,13 +10,13 @@ pub(crate) struct LeftOut {
 }
 
 impl LeftOut {
-    /// Without these runs.
+    /// What a description loses without these runs.
     pub(crate) fn of(description: &Description, runs: &[RunSpec]) -> Self {
         let mut all = Self { runs: runs.iter().map(|run| run.name.clone()).collect(), measures: Vec::new() };
-        // Measures stand on measures: once round for every storey.
+        // A measure may depend on a measure that is left out: repeat until no further one does.
         loop {
-            let waits = |name: &String| all.measures.contains(name);
-            let more = description.measure.iter().filter(|m| !waits(&m.name) && all.measure(&m.kind));
+            let known = |name: &String| all.measures.contains(name);
+            let more = description.measure.iter().filter(|m| !known(&m.name) && all.measure(&m.kind));
             let more: Vec<String> = more.map(|m| m.name.clone()).collect();
             if more.is_empty() {
                 return all;
@@ -24,10 +25,14 @@ impl LeftOut {
         }
     }
 
-    /// Whether a measure stands on what is left out.
+    /// Whether a measure depends on what is left out.
     pub(crate) fn measure(&self, kind: &MeasureKind) -> bool {
-        kind.runs().iter().any(|run| self.runs.iter().any(|r| r == run))
-            || kind.measures().iter().any(|measure| self.measures.iter().any(|m| m == measure))
+        let is_in = |names: &[String], name: &str| names.iter().any(|n| n == name);
+        kind.depends_on().iter().any(|dependency| match dependency {
+            Dependency::Column { run, .. } | Dependency::Event { run, .. } => is_in(&self.runs, run.name),
+            Dependency::Measure(measure) => is_in(&self.measures, measure.name),
+            Dependency::Scan(_) | Dependency::SweptKey(_) | Dependency::Quantity { .. } => false,
+        })
     }
 
     /// Whether a series does.
@@ -121,7 +126,7 @@ measure = "ratio"
 "#;
 
     #[test]
-    fn what_stands_on_a_run_waits_with_it() {
+    fn what_depends_on_a_run_waits_with_it() {
         let source = || Source { name: "t.toml".into(), text: TEXT.into() };
         let plan = |size| Experiment::new(source(), size, None).unwrap().resolved;
         let counts = |size| {

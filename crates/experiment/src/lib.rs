@@ -26,6 +26,7 @@
 //! ```
 
 pub mod build;
+mod checks;
 pub mod claims;
 pub mod description;
 pub mod draw;
@@ -33,12 +34,13 @@ pub mod engines;
 pub mod execute;
 pub mod experiment;
 mod left_out;
-pub mod measure;
+pub mod measures;
 mod names;
 mod npz;
 pub mod overrides;
 pub mod points;
 pub mod quantities;
+mod reader;
 pub mod reference;
 pub mod report;
 pub mod results;
@@ -47,8 +49,10 @@ pub mod schedule;
 pub mod source;
 pub mod spectra;
 pub mod store;
+pub mod summary;
 
 pub use description::Description;
 pub use execute::{Failure, Finished};
 pub use experiment::{Experiment, Run, Size};
 pub use source::{Diagnostic, Source};
+pub use summary::Summary;

@@ -2,9 +2,12 @@
 //!
 //! A slip is found before anything runs, and pointed at in the entry that makes it.
 
-use crate::description::{Description, MeasureKind, PanelSpec, Series};
+use crate::checks;
+use crate::description::{Description, Measure, PanelSpec, Series};
 use crate::experiment::Run;
 use crate::left_out::LeftOut;
+use crate::measures::Dependency;
+use crate::measures::dependency::NamedAt;
 use crate::quantities;
 use crate::source::{Diagnostic, Source, nearest};
 use didact_model::Record;
@@ -52,17 +55,8 @@ pub(crate) fn check_names(d: &Description, source: &Source) -> Result<(), Diagno
             return Err(Diagnostic::new(message).at_key(source, &format!("claim.{index}.measure")));
         }
     }
-    let runs = d.run.iter().enumerate().map(|(i, r)| (&r.name, format!("run.{i}.name")));
-    let figures = d.figure.iter().enumerate().map(|(i, f)| (&f.name, format!("figure.{i}.name")));
-    for (name, key) in runs.chain(figures) {
-        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
-            let message = format!("the name `{name}` becomes a file name");
-            return Err(Diagnostic::new(message)
-                .hint("use letters, digits, `-`, `_` and `.`")
-                .at_key(source, &key));
-        }
-    }
-    Ok(())
+    checks::claims(d, source)?;
+    checks::names_on_disk(d, source)
 }
 
 /// Names that are used: runs, columns, events, measures and scans that measures and figures speak of.
@@ -76,11 +70,12 @@ pub(crate) struct References<'a> {
 
 impl<'a> References<'a> {
     pub(crate) fn check(&self) -> Result<(), Diagnostic> {
+        checks::records(self.runs, self.source)?;
         for (index, measure) in self.description.measure.iter().enumerate() {
             if self.left_out.measure(&measure.kind) {
                 continue;
             }
-            self.measure(&measure.kind, &|part| format!("measure.{index}.{part}"))?;
+            self.measure(measure, index)?;
         }
         for (f, figure) in self.description.figure.iter().enumerate() {
             for (p, panel) in figure.panel.iter().enumerate() {
@@ -97,40 +92,42 @@ impl<'a> References<'a> {
         })
     }
 
-    fn measure(&self, kind: &MeasureKind, key: &dyn Fn(&str) -> String) -> Result<(), Diagnostic> {
+    /// Checks everything that a measure depends on.
+    fn measure(&self, measure: &Measure, index: usize) -> Result<(), Diagnostic> {
         let d = self.description;
-        match kind {
-            MeasureKind::EventTime { run: of, event }
-            | MeasureKind::EventMedian { run: of, event }
-            | MeasureKind::EventFraction { run: of, event } => {
-                let events: Vec<&str> =
-                    self.run(of, &key("run"))?.events.iter().map(|e| e.name.as_str()).collect();
-                self.known("event", event, &events, &key("event"))
+        let key = |named: &NamedAt| format!("measure.{index}.{}", named.key);
+        for dependency in measure.kind.depends_on() {
+            match dependency {
+                Dependency::Column { run, column } => {
+                    self.column((run.name, &key(&run)), (column.name, &key(&column)))?;
+                }
+                Dependency::Event { run, event } => {
+                    let events = &self.run(run.name, &key(&run))?.events;
+                    let events: Vec<&str> = events.iter().map(|e| e.name.as_str()).collect();
+                    self.known("event", event.name, &events, &key(&event))?;
+                }
+                Dependency::Measure(other) => self.earlier_measure(other.name, index, &key(&other))?,
+                Dependency::Scan(scan) => self.scan(scan.name, &key(&scan))?,
+                Dependency::SweptKey(swept) => {
+                    let keys: Vec<&str> = d.sweep.keys().map(String::as_str).collect();
+                    self.known("swept key", swept.name, &keys, &key(&swept))?;
+                }
+                Dependency::Quantity { path, inputs } => quantities::check(path.name, inputs)
+                    .map_err(|e| Diagnostic::new(e).at_key(self.source, &key(&path)))?,
             }
-            MeasureKind::ValueAt { run: of, observable, .. }
-            | MeasureKind::PlateauHeight { run: of, observable }
-            | MeasureKind::Exponent { run: of, observable, .. }
-            | MeasureKind::Rate { run: of, observable, .. }
-            | MeasureKind::GrowthRate { run: of, observable, .. } => {
-                self.column((of, &key("run")), (observable, &key("observable")))
-            }
-            MeasureKind::Agreement { theory, simulation, observable, .. } => {
-                self.column((theory, &key("theory")), (observable, &key("observable")))?;
-                self.column((simulation, &key("simulation")), (observable, &key("observable")))
-            }
-            MeasureKind::Quantity { quantity, inputs, .. } => quantities::check(quantity, inputs.keys())
-                .map_err(|e| Diagnostic::new(e).at_key(self.source, &key("quantity"))),
-            MeasureKind::ScanExponent { scan, .. } | MeasureKind::ScanExtremum { scan, .. } => {
-                self.scan(scan, &key("scan"))
-            }
-            MeasureKind::LogLaw { over, .. }
-            | MeasureKind::PowerLaw { over, .. }
-            | MeasureKind::MeanOver { over, .. } => {
-                let swept: Vec<&str> = d.sweep.keys().map(String::as_str).collect();
-                self.known("swept key", over, &swept, &key("over"))
-            }
-            MeasureKind::Elsewhere { .. } | MeasureKind::Formula { .. } => Ok(()),
         }
+        Ok(())
+    }
+
+    /// Measures are evaluated in order, so the measures that one depends on come before it.
+    fn earlier_measure(&self, name: &str, index: usize, key: &str) -> Result<(), Diagnostic> {
+        let names: Vec<&str> = self.description.measure.iter().map(|m| m.name.as_str()).collect();
+        if names[index..].contains(&name) && !names[..index].contains(&name) {
+            return Err(Diagnostic::new(format!("no measure `{name}` before this one"))
+                .hint(format!("measures are computed in order: move `{name}` up"))
+                .at_key(self.source, key));
+        }
+        self.known("measure", name, &names[..index], key)
     }
 
     fn panel(&self, panel: &PanelSpec, key: &str) -> Result<(), Diagnostic> {
@@ -173,11 +170,12 @@ impl<'a> References<'a> {
         if let Some(run) = self.runs.iter().find(|run| run.name == name) {
             return Ok(&run.schedule.record);
         }
-        if let Some(index) = self.description.run.iter().position(|r| r.name == name) {
+        if self.description.run.iter().any(|r| r.name == name) {
             let message = format!("the run `{name}` has no point of the sweep within its `where`");
             return Err(Diagnostic::new(message)
                 .hint("widen `where`, or add points to [sweep]")
-                .at_key(self.source, &format!("run.{index}.where")));
+                .at_key(self.source, "run.where")
+                .of_run(self.source, name));
         }
         let runs: Vec<&str> = self.description.run.iter().map(|r| r.name.as_str()).collect();
         self.known("run", name, &runs, key)?;
@@ -193,5 +191,108 @@ impl<'a> References<'a> {
             None => format!("there are {}", known.join(", ")),
         };
         Err(Diagnostic::new(format!("no {what} `{name}`")).hint(hint).at_key(self.source, key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Diagnostic, Experiment, Size, Source};
+
+    const HEAD: &str = r#"
+title = "names"
+model = { family = "committee", students = 1, teachers = 1, activation = "erf(z/sqrt2)" }
+start = { q = [[0.5]], r = [[0.1]] }
+data = { dimension = 100 }
+training = { learning-rate = 0.5 }
+record = { times = [0, 1] }
+
+[sweep]
+"data.dimension" = [100, 200]
+
+[[run]]
+name = "large"
+engine = "reduced"
+only-full = true
+
+[[run]]
+name = "small"
+engine = "ode"
+"#;
+
+    /// The error of the head with more text after it.
+    fn error(more: &str) -> Diagnostic {
+        let source = Source { name: "t.toml".into(), text: format!("{HEAD}{more}") };
+        Experiment::new(source, Size::Normal, None).err().expect("an error")
+    }
+
+    /// The line that the error marks.
+    fn marked(more: &str) -> String {
+        error(more).place.expect("a place").text
+    }
+
+    #[test]
+    fn errors_about_a_run_point_at_that_run_and_not_at_another() {
+        let unswept = r#"
+[[run]]
+name = "third"
+engine = "ode"
+where = { "training.batch" = [1, 2] }
+"#;
+        assert_eq!(marked(unswept), r#"where = { "training.batch" = [1, 2] }"#);
+        let nowhere = r#"
+[[run]]
+name = "third"
+engine = "ode"
+where = { "data.dimension" = [1, 2] }
+
+[[measure]]
+name = "loss"
+kind = "value-at"
+run = "third"
+observable = "loss"
+time = 1
+"#;
+        assert_eq!(marked(nowhere), r#"where = { "data.dimension" = [1, 2] }"#);
+        assert_eq!(marked("[[run]]\nname = \"small\"\nengine = \"direct\"\n"), "name = \"small\"");
+        assert_eq!(error("[[run]]\nname = \"small\"\nengine = \"direct\"\n").place.unwrap().line, 22);
+        assert_eq!(marked("[[run]]\nname = \"third\"\nengine = \"od\"\n"), "engine = \"od\"");
+        assert_eq!(marked("[[run]]\nname = \"third\"\nengine = \"ode\"\ntolerance = -1\n"), "tolerance = -1");
+        let set =
+            "[[run]]\nname = \"third\"\nengine = \"ode\"\nset = { \"training.learning-rate\" = \"x\" }\n";
+        assert_eq!(marked(set), "name = \"third\"");
+    }
+
+    #[test]
+    fn a_measure_names_measures_before_it_and_keys_that_are_swept() {
+        let loss = r#"
+[[measure]]
+name = "loss"
+kind = "value-at"
+run = "small"
+observable = "loss"
+time = 1
+"#;
+        let ratio = r#"
+[[measure]]
+name = "ratio"
+kind = "formula"
+formula = "a/2"
+with = { a = "loss" }
+"#;
+        let source = |text: String| Source { name: "t.toml".into(), text };
+        let text = format!("{HEAD}{loss}{ratio}");
+        assert!(Experiment::new(source(text), Size::Normal, None).is_ok());
+        let later = error(&format!("{ratio}{loss}"));
+        assert_eq!(later.message, "no measure `loss` before this one");
+        assert_eq!(later.place.unwrap().text, r#"with = { a = "loss" }"#);
+        let slip = error(&format!("{loss}{}", ratio.replace("\"loss\"", "\"los\"")));
+        assert_eq!(
+            (slip.message.as_str(), slip.hint.as_deref()),
+            ("no measure `los`", Some("did you mean `loss`?"))
+        );
+        let at = "[[measure]]\nname = \"there\"\nkind = \"elsewhere\"\nof = \"loss\"\nat = { \"training.batch\" = 2 }\n";
+        let unswept = error(&format!("{loss}{at}"));
+        assert_eq!(unswept.message, "no swept key `training.batch`");
+        assert_eq!(unswept.place.unwrap().text, r#"at = { "training.batch" = 2 }"#);
     }
 }

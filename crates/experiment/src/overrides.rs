@@ -1,6 +1,7 @@
 //! New values for keys of a description: the one mechanism behind sweeps, schedules, runs, `--quick` and `--full`.
 
 use crate::description::{Description, Overrides};
+use crate::reader;
 use crate::source::{Diagnostic, Source};
 use serde_json::Value;
 
@@ -16,8 +17,14 @@ pub fn with(
     }
     let mut value = serde_json::to_value(base).expect("a description is plain data");
     for (path, new) in changes {
+        reader::check_key(path).map_err(|fault| fault.at_key(source, owner))?;
         set(&mut value, path, new.clone());
     }
+    reader::check(&value).map_err(|fault| {
+        let mut diagnostic = fault.diagnostic;
+        diagnostic.message = format!("{} (while changing it for {owner})", diagnostic.message);
+        diagnostic.at_key(source, owner)
+    })?;
     serde_json::from_value(value).map_err(|error| {
         let keys: Vec<&str> = changes.keys().map(String::as_str).collect();
         let mut diagnostic = source.explain(&error.to_string(), None);

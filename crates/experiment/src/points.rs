@@ -5,6 +5,9 @@ use crate::source::{Diagnostic, Source};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+/// Points of a sweep or of a scan.
+const LARGEST_GRID: usize = 200_000;
+
 /// One combination.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
@@ -74,6 +77,10 @@ pub fn expand(
                 .hint("give a list of values, or from, to and points (positive ends for log spacing)")
                 .at_key(source, key)
         })?;
+        if combinations.len().saturating_mul(values.len()) > LARGEST_GRID {
+            let message = format!("the grid has more than {LARGEST_GRID} points with those of `{name}`");
+            return Err(Diagnostic::new(message).hint("use fewer values").at_key(source, key));
+        }
         combinations = combinations
             .iter()
             .flat_map(|c| {

@@ -31,9 +31,9 @@ pub fn find(path: &str) -> Result<&'static Quantity, String> {
 }
 
 /// The quantity of a path, all of whose required inputs are among the given ones, and no other is given.
-pub fn check<'a>(path: &str, inputs: impl IntoIterator<Item = &'a String>) -> Result<(), String> {
+pub fn check<'a>(path: &str, inputs: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
     let quantity = find(path)?;
-    let given: Vec<&str> = inputs.into_iter().map(String::as_str).collect();
+    let given: Vec<&str> = inputs.into_iter().collect();
     let known: Vec<&str> = quantity.inputs.iter().map(|i| i.name).collect();
     if let Some(name) = given.iter().find(|n| !known.contains(n)) {
         let hint = match nearest(name, &known) {

@@ -1,11 +1,26 @@
 //! The JSON schema of descriptions and the option reference made from it.
 
 use crate::description::Description;
+use didact_families::Model;
 use serde_json::{Map, Value};
 
-/// The JSON schema of a description.
+/// The JSON schema of a description. Every family is described by its own summary.
 pub fn schema() -> Value {
-    serde_json::to_value(schemars::schema_for!(Description)).expect("a schema is plain data")
+    let mut schema =
+        serde_json::to_value(schemars::schema_for!(Description)).expect("a schema is plain data");
+    let families = Model::catalogue();
+    for variant in schema["$defs"]["Model"]["oneOf"].as_array_mut().into_iter().flatten() {
+        let summary = families.iter().find(|(name, _)| tag(variant) == Some(*name)).map(|(_, about)| *about);
+        variant["description"] = summary.map(sentence).into();
+    }
+    schema
+}
+
+/// With a capital letter and a full stop.
+fn sentence(summary: &str) -> String {
+    let mut letters = summary.chars();
+    let first: String = letters.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str().trim_end_matches('.'))
 }
 
 /// The option reference as Markdown: every key with its type, default and meaning.
@@ -37,11 +52,11 @@ fn section(definition: &Value) -> String {
                 .or_else(|| tag(variant))
                 .map_or_else(|| kind(variant), |n| format!("`{n}`"));
             let about = variant["description"].as_str().unwrap_or_default().replace('\n', " ");
-            text += &format!("- {name}: {about}\n");
             let inner = properties(variant);
-            if !inner.is_empty() {
-                text += &format!("\n{inner}");
-            }
+            text += &match inner.is_empty() {
+                true => format!("- {name}: {about}\n"),
+                false => format!("### {name}\n\n{about}\n\n{inner}"),
+            };
         }
     }
     if let Some(values) = definition["enum"].as_array() {
@@ -67,8 +82,11 @@ fn properties(definition: &Value) -> String {
             None if required.contains(&name.as_str()) => "required".into(),
             None => "none".into(),
         };
-        let about =
+        let mut about =
             property["description"].as_str().unwrap_or_default().replace('\n', " ").replace('|', "\\|");
+        if let Some(most) = property["maximum"].as_u64() {
+            about += &format!(" At most {most}.");
+        }
         text += &format!("| `{name}` | {} | {default} | {about} |\n", kind(property));
     }
     text + "\n"
@@ -89,10 +107,27 @@ fn kind(property: &Value) -> String {
     match &property["type"] {
         Value::String(t) if t == "array" => format!("list of {}", kind(&property["items"])),
         Value::String(t) => t.clone(),
+        Value::Array(types) if types.iter().any(|t| t == "array") => {
+            format!("list of {}", kind(&property["items"]))
+        }
         Value::Array(types) => {
             let names: Vec<&str> = types.iter().filter_map(Value::as_str).filter(|t| *t != "null").collect();
             names.join(" or ")
         }
         _ => "any".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_says_what_every_family_is_and_names_no_type_of_the_program() {
+        let text = markdown();
+        for (name, summary) in Model::catalogue() {
+            assert!(text.contains(&format!("### `{name}`\n\n{}\n", sentence(summary))), "{name}");
+        }
+        assert!(!text.contains("See [`") && !text.contains("::"), "{text}");
     }
 }

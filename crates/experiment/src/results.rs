@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// Times, means and standard errors.
-pub type Curve = (Vec<f64>, Vec<f64>, Vec<f64>);
+pub type MeanCurve = (Vec<f64>, Vec<f64>, Vec<f64>);
 
 /// Why there is no number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,7 +106,13 @@ impl Results {
     }
 
     /// Times, means and standard errors of a column within a window of time.
-    pub fn curve(&self, point: &Point, run: &str, column: &str, window: [f64; 2]) -> Result<Curve, Missing> {
+    pub fn curve(
+        &self,
+        point: &Point,
+        run: &str,
+        column: &str,
+        window: [f64; 2],
+    ) -> Result<MeanCurve, Missing> {
         let table = self.table(point, run)?;
         let mean = table.mean(column).ok_or_else(|| format!("run `{run}` has no column `{column}`"))?;
         let (mut times, mut values, mut errors) = (Vec::new(), Vec::new(), Vec::new());

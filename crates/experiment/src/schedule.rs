@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) const END_OF_STAGE: &str = "end of stage";
 
 /// One stage of a run.
-pub struct Stage {
+pub struct PlannedStage {
     /// What a check needs: its rule may lack numbers that take long to compute.
     pub draft: Problem,
     /// Makes the rule that can be run.
@@ -29,7 +29,7 @@ pub struct Stage {
     pub restart: Option<Restart>,
 }
 
-impl Stage {
+impl PlannedStage {
     /// The problem that can be run.
     fn problem(&self) -> Result<Problem, EngineError> {
         Ok(Problem { rule: self.model.rule()?, ..self.draft.clone() })
@@ -53,7 +53,7 @@ pub struct Schedule {
     pub record: Record,
     /// The engine.
     pub engine: Box<dyn Engine>,
-    stages: Vec<Stage>,
+    stages: Vec<PlannedStage>,
 }
 
 impl Schedule {
@@ -61,7 +61,7 @@ impl Schedule {
     pub fn new(
         engine: Box<dyn Engine>,
         record: Record,
-        stages: Vec<Stage>,
+        stages: Vec<PlannedStage>,
         source: &Source,
     ) -> Result<Self, Diagnostic> {
         for stage in &stages {
@@ -100,7 +100,8 @@ impl Schedule {
 
     /// Runs all stages of all replicas.
     pub fn run(&self, monitor: &dyn Monitor) -> Result<Trajectory, EngineError> {
-        let problems: Vec<Problem> = self.stages.iter().map(Stage::problem).collect::<Result<_, _>>()?;
+        let problems: Vec<Problem> =
+            self.stages.iter().map(PlannedStage::problem).collect::<Result<_, _>>()?;
         if let [only] = problems.as_slice() {
             return self.engine.run(only, &self.record, monitor);
         }
@@ -160,7 +161,7 @@ impl Schedule {
     }
 
     /// The saved times and events of one stage, counted from its beginning.
-    fn stage_record(&self, stage: &Stage, begin: f64, done: usize, number: u32) -> Record {
+    fn stage_record(&self, stage: &PlannedStage, begin: f64, done: usize, number: u32) -> Record {
         let mut times: Vec<f64> = self.record.times[done..]
             .iter()
             .filter(|t| **t <= stage.until)
@@ -211,7 +212,7 @@ fn try_start(problem: &Problem, seed: u64, limit: bool, source: &Source) -> Resu
 }
 
 /// Whether every stage can begin where the one before it ends.
-fn try_handing_over(stages: &[Stage], seed: u64, source: &Source) -> Result<(), Diagnostic> {
+fn try_handing_over(stages: &[PlannedStage], seed: u64, source: &Source) -> Result<(), Diagnostic> {
     for (index, pair) in stages.windows(2).enumerate() {
         let (before, after) = (&pair[0], &pair[1]);
         let key = |part: &str| format!("training.stage.{index}.{part}");
@@ -266,7 +267,11 @@ fn append_stage(whole: &mut Trajectory, stage: Trajectory) {
 }
 
 /// Stages on a training set need an engine that hands its rows over, and one dimension and training set throughout.
-fn check_training_set(stages: &[Stage], engine: &dyn Engine, source: &Source) -> Result<(), Diagnostic> {
+fn check_training_set(
+    stages: &[PlannedStage],
+    engine: &dyn Engine,
+    source: &Source,
+) -> Result<(), Diagnostic> {
     let first = &stages[0].draft;
     if stages.len() == 1 || first.training.samples.is_none() {
         return Ok(());

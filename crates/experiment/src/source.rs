@@ -1,7 +1,9 @@
 //! Reading a description, and errors that point at the line they are about.
 
 use crate::description::Description;
+use crate::reader;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
@@ -24,6 +26,8 @@ pub struct Diagnostic {
     pub hint: Option<String>,
     /// Where: file, line (from 1), column (from 1), length, and the line itself.
     pub place: Option<Place>,
+    /// The key that the place was found by.
+    key: Option<String>,
 }
 
 /// A place in a text.
@@ -44,12 +48,12 @@ pub struct Place {
 impl Diagnostic {
     /// An error without a place; a `hint:` paragraph of the text becomes the hint.
     pub fn new(message: impl fmt::Display) -> Self {
-        let text = message.to_string();
+        let text = short_numbers(&message.to_string());
         match text.split_once("\nhint: ") {
             Some((message, hint)) => {
-                Self { message: message.trim_end().into(), hint: Some(hint.into()), place: None }
+                Self { message: message.trim_end().into(), hint: Some(hint.into()), place: None, key: None }
             }
-            None => Self { message: text, hint: None, place: None },
+            None => Self { message: text, hint: None, place: None, key: None },
         }
     }
 
@@ -62,29 +66,112 @@ impl Diagnostic {
     /// About a key of the source.
     pub fn at_key(mut self, source: &Source, path: &str) -> Self {
         self.place = source.find_key(path).map(|range| source.place(range));
+        self.key = Some(path.to_string());
         self
+    }
+
+    /// About the run of this name: an error about a key of "the" run points at that of this one.
+    ///
+    /// Runs that wait for `--full` are taken out before the others are built, so the position of a run in the
+    /// description need not be its position in the source; its name is.
+    pub fn of_run(self, source: &Source, name: &str) -> Self {
+        let part = match self.key.as_deref() {
+            Some("run") => "name",
+            Some(key) => match key.strip_prefix("run.") {
+                Some(part) if !part.starts_with(|c: char| c.is_ascii_digit()) => part,
+                _ => return self,
+            },
+            None => return self,
+        };
+        match source.position_of_run(name) {
+            Some(index) => {
+                let key = format!("run.{index}.{part}");
+                self.at_key(source, &key)
+            }
+            None => self,
+        }
     }
 }
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", self.message)?;
+        write!(f, "error: {}", cut(&printable(&self.message)))?;
         if let Some(place) = &self.place {
             let number = place.line.to_string();
             let margin = " ".repeat(number.len());
-            let mark = "^".repeat(place.length.max(1));
-            write!(f, "\n{margin}--> {}:{}:{}", place.file, place.line, place.column)?;
-            write!(f, "\n{margin} |\n{number} | {}", place.text)?;
-            write!(f, "\n{margin} | {}{mark}", " ".repeat(place.column - 1))?;
+            let (line, before, length) = place.window();
+            write!(f, "\n{margin}--> {}:{}:{}", printable(&place.file), place.line, place.column)?;
+            write!(f, "\n{margin} |\n{number} | {line}")?;
+            write!(f, "\n{margin} | {}{}", " ".repeat(before), "^".repeat(length))?;
         }
         if let Some(hint) = &self.hint {
-            write!(f, "\nhint: {hint}")?;
+            write!(f, "\nhint: {}", cut(&printable(hint)))?;
         }
         Ok(())
     }
 }
 
 impl std::error::Error for Diagnostic {}
+
+/// Characters of a line of the source that a message shows.
+const SHOWN: usize = 120;
+
+impl Place {
+    /// What is shown of the line, the characters before the mark in it, and the length of the mark.
+    fn window(&self) -> (String, usize, usize) {
+        // One character for one, so that the mark stands where it belongs.
+        let plain = |c: char| if c.is_control() { if c == '\t' { ' ' } else { '\u{fffd}' } } else { c };
+        let line: Vec<char> = self.text.chars().map(plain).collect();
+        let column = self.column - 1;
+        let length = self.length.max(1);
+        if line.len() <= SHOWN {
+            return (line.into_iter().collect(), column, length);
+        }
+        // The mark stands in the middle where the line goes on at both sides.
+        let from = column.saturating_sub(SHOWN / 2).min(line.len().saturating_sub(SHOWN));
+        let to = (from + SHOWN).min(line.len());
+        let (left, right) = (if from > 0 { "…" } else { "" }, if to < line.len() { "…" } else { "" });
+        let shown: String = line[from..to].iter().collect();
+        let before = column - from + left.chars().count();
+        (format!("{left}{shown}{right}"), before, length.min(to.saturating_sub(column).max(1)))
+    }
+}
+
+/// Characters of a message.
+const LONGEST_MESSAGE: usize = 4000;
+
+/// A text that is too long for a message, with its end left out.
+fn cut(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(LONGEST_MESSAGE) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
+    }
+}
+
+/// A text for a terminal: control characters, which could move the cursor or change colours, are written as `\u{1b}`.
+pub fn printable(text: &str) -> String {
+    let control = |c: char| c.is_control() && c != '\n';
+    text.chars().flat_map(|c| if control(c) { c.escape_default().collect() } else { vec![c] }).collect()
+}
+
+/// Numbers of more than twenty digits in a row in short form: 1 followed by 308 zeros becomes 1e308.
+fn short_numbers(text: &str) -> String {
+    const DIGITS: usize = 20;
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let length =
+            rest[start..].find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len() - start);
+        let (before, number) = (&rest[..start], &rest[start..start + length]);
+        out += before;
+        match number.parse::<f64>() {
+            Ok(value) if number.len() > DIGITS && value.is_finite() => out += &format!("{value:e}"),
+            _ => out += number,
+        }
+        rest = &rest[start + length..];
+    }
+    out + rest
+}
 
 impl Source {
     /// Reads a file.
@@ -98,14 +185,39 @@ impl Source {
 
     /// The description in the text: JSON if the name ends in `.json`, else TOML.
     pub fn description(&self) -> Result<Description, Diagnostic> {
-        let read: Result<Description, Diagnostic> =
-            if Path::new(&self.name).extension().is_some_and(|e| e == "json") {
-                let value: Value = serde_json::from_str(&self.text).map_err(|e| self.json_error(&e))?;
-                serde_json::from_value(value).map_err(|e| self.explain(&e.to_string(), None))
-            } else {
-                toml::from_str(&self.text).map_err(|error| self.explain(error.message(), error.span()))
-            };
+        let read = if self.has_extension("json") { self.read_json() } else { self.read_toml() };
         crate::spectra::resolve(read?.complete(), self)
+    }
+
+    fn has_extension(&self, extension: &str) -> bool {
+        Path::new(&self.name).extension().is_some_and(|e| e == extension)
+    }
+
+    fn read_json(&self) -> Result<Description, Diagnostic> {
+        let value: Value = serde_json::from_str(&self.text).map_err(|e| self.json_error(&e))?;
+        reader::check(&value).map_err(|fault| fault.diagnostic)?;
+        serde_json::from_value(value).map_err(|e| self.explain(&e.to_string(), None))
+    }
+
+    fn read_toml(&self) -> Result<Description, Diagnostic> {
+        let table = toml::de::DeTable::parse(&self.text).map_err(|error| {
+            if self.has_extension("toml") {
+                return self.explain(error.message(), error.span());
+            }
+            // What it says may be nobody's business.
+            Diagnostic::new(format!("{} is no description: {}", self.name, error.message()))
+                .hint("descriptions are TOML (`.toml`) or JSON (`.json`) files")
+        })?;
+        let here = |fault: reader::Fault| fault.diagnostic.at_key(self, &fault.path);
+        let (value, open_ends) = reader::plain(table.get_ref()).map_err(here)?;
+        reader::check(&value).map_err(here)?;
+        // JSON, by which descriptions are compared and changed, has no infinity: an open end becomes the largest number.
+        let mut text = Cow::from(&self.text);
+        for (place, number) in open_ends.iter().rev() {
+            text.to_mut().replace_range(place.clone(), number);
+        }
+        let closed = Self { name: self.name.clone(), text: text.into_owned() };
+        toml::from_str(&closed.text).map_err(|error| closed.explain(error.message(), error.span()))
     }
 
     fn json_error(&self, error: &serde_json::Error) -> Diagnostic {
@@ -117,16 +229,13 @@ impl Source {
             length: 1,
             text,
         };
-        Diagnostic { message: error.to_string(), hint: None, place: Some(place) }
+        Diagnostic { message: error.to_string(), hint: None, place: Some(place), key: None }
     }
 
     /// A message of the deserialiser, with the nearest match for unknown names and the best place known.
     pub fn explain(&self, message: &str, span: Option<Range<usize>>) -> Diagnostic {
         let mut names = message.split('`').skip(1).step_by(2);
-        let plain = ["usize", "u64", "u32", "u8"].iter().fold(message.to_string(), |text, integer| {
-            text.replace(&format!("expected {integer}"), "expected a whole number, not negative")
-        });
-        let mut diagnostic = Diagnostic::new(plain.replace("expected f64", "expected a number"));
+        let mut diagnostic = Diagnostic::new(in_plain_words(message));
         let slip = message.starts_with("unknown field") || message.starts_with("unknown variant");
         if let Some(unknown) = names.next().filter(|_| slip) {
             let known: Vec<&str> = names.collect();
@@ -185,6 +294,10 @@ impl Source {
 
     /// [`Self::find_word`] within a part of the text.
     fn find_word_in(&self, part: Range<usize>, word: &str, key: bool) -> Option<Range<usize>> {
+        // An empty word stands everywhere, so nowhere in particular.
+        if word.is_empty() {
+            return None;
+        }
         let mut from = part.start;
         while let Some(at) = self.text.get(from..part.end)?.find(word).map(|at| at + from) {
             let after = self.text[at + word.len()..].trim_start_matches(['"', '\'', ' ']);
@@ -196,6 +309,17 @@ impl Source {
             from = at + word.len();
         }
         None
+    }
+
+    /// Which of the `[[run]]` tables of the source has this name.
+    fn position_of_run(&self, name: &str) -> Option<usize> {
+        let document = toml::de::DeTable::parse(&self.text).ok()?;
+        let (_, runs) = document.get_ref().iter().find(|(key, _)| key.get_ref() == "run")?;
+        runs.get_ref().as_array()?.iter().position(|run| {
+            let table = run.get_ref().as_table();
+            let own = table.and_then(|t| t.iter().find(|(key, _)| key.get_ref() == "name"));
+            own.is_some_and(|(_, value)| value.get_ref().as_str() == Some(name))
+        })
     }
 
     /// The value of a dotted path such as `training.learning-rate`, or the nearest table that holds it.
@@ -214,9 +338,11 @@ impl Source {
             table = value.get_ref().as_table();
             if let Some(list) = value.get_ref().as_array() {
                 // The entry that the path names, or the first.
-                let index =
-                    parts.next_if(|p| p.parse::<usize>().is_ok()).map_or(0, |p| p.parse().unwrap_or(0));
-                table = list.get(index).and_then(|v| v.get_ref().as_table());
+                let index = parts.next_if(|p| p.parse::<usize>().is_ok()).and_then(|p| p.parse().ok());
+                let entry = list.get(index.unwrap_or(0));
+                table = entry.and_then(|v| v.get_ref().as_table());
+                // A key that the entry lacks is pointed at in that entry, not in the first one.
+                found = entry.filter(|_| index.is_some()).map(|v| v.span()).or(found);
             }
             if table.is_none() {
                 return found;
@@ -224,6 +350,48 @@ impl Source {
         }
         found
     }
+}
+
+/// Messages of the deserialiser name types of the program; these are the words of a user for them.
+const WORDS: [(&str, &str); 15] = [
+    (
+        "data did not match any variant of untagged enum ",
+        "the value has none of the forms that this key may have",
+    ),
+    ("expected internally tagged enum ", "expected a table"),
+    ("expected adjacently tagged enum ", "expected a table"),
+    ("expected struct ", "expected a table"),
+    ("expected enum ", "expected a word"),
+    ("expected unit variant ", "expected a word"),
+    ("expected newtype variant ", "expected a value"),
+    ("expected struct variant ", "expected a table"),
+    ("expected tuple struct ", "expected a list"),
+    ("expected usize", "expected a whole number, not negative"),
+    ("expected u64", "expected a whole number, not negative"),
+    ("expected u32", "expected a whole number, not negative"),
+    ("expected u8", "expected a whole number, not negative"),
+    ("expected i64", "expected a whole number"),
+    ("expected f64", "expected a number"),
+];
+
+/// The same with names of types left out.
+fn in_plain_words(message: &str) -> String {
+    let mut text = message.to_string();
+    for (phrase, words) in WORDS {
+        while let Some(at) = text.find(phrase) {
+            let end = at + phrase.len();
+            // A phrase that ends in a space is followed by the name of a type.
+            let name = |c: char| c.is_ascii_alphanumeric() || "_:".contains(c);
+            let length = if phrase.ends_with(' ') { text[end..].find(|c| !name(c)) } else { Some(0) };
+            text.replace_range(at..length.map_or(text.len(), |l| end + l), words);
+        }
+    }
+    let words =
+        [("a sequence", "a list"), ("sequence", "list"), ("a map", "a table"), ("floating point", "number")];
+    words
+        .iter()
+        .fold(text, |text, (from, to)| text.replace(from, to))
+        .replace("invalid type: map", "invalid type: table")
 }
 
 /// The candidate with the fewest edits, if that is few enough to be a slip.

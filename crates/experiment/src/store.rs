@@ -7,7 +7,7 @@
 
 use crate::npz;
 use crate::quantities::Rows;
-use didact_model::trajectory::{Column, Passages};
+use didact_model::trajectory::{Passages, RecordedColumn};
 use didact_model::{Clock, Outcome, Statistics, Trajectory};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ pub fn write(trajectory: &Trajectory, folder: &Path, name: &str, key: &str) -> i
     let length = trajectory.times.len();
     let mut npz = npz::Writer::default();
     npz.add("times", &[length], trajectory.times.iter().copied())?;
-    for Column { name, curves } in &trajectory.columns {
+    for RecordedColumn { name, curves } in &trajectory.columns {
         let padded = |curve: &Vec<f64>| -> Vec<f64> {
             (0..length).map(|time| curve.get(time).copied().unwrap_or(f64::NAN)).collect()
         };
@@ -82,7 +82,7 @@ pub fn read(folder: &Path, name: &str, key: &str) -> Option<Trajectory> {
             let length = row.iter().rposition(|v| !v.is_nan()).map_or(0, |last| last + 1);
             row[..length].to_vec()
         };
-        columns.push(Column { name, curves: (0..replicas).map(curve).collect() });
+        columns.push(RecordedColumn { name, curves: (0..replicas).map(curve).collect() });
     }
     let mut events = Vec::new();
     for name in header.events {

@@ -1,7 +1,107 @@
-//! The model families, one file or folder each.
+//! The model families: parameters that become a learning rule, with what is known about it in closed form.
 //!
-//! A family is a struct of parameters that implements [`Family`]; one line of `families!` below registers it, and
-//! descriptions, schema, command line and lists follow.
+//! ```text
+//!  [model] of a description                      who uses it
+//!        │
+//!        ▼
+//!  ┌───────────────────────────────┐
+//!  │ Model ── one line per family  │
+//!  │   Family: parameters          │
+//!  │     rule.rs       LocalRule ──┼──► every engine: ode, reduced, direct, full-batch, dmft
+//!  │     predictions/  closed forms│──► rule.rs (averages, risk) and quantities
+//!  │     quantities    by name   ──┼──► `didact compute`, [[scan]], measures
+//!  │     observables, warnings   ──┼──► the columns and the remarks of a run
+//!  └───────────────────────────────┘
+//! ```
+//!
+//! A family is a struct of parameters that implements [`Family`]. It is registered with its `mod` and one line of `families!` in this
+//! file; descriptions, the JSON schema, the command line and lists follow, and the tests in `tests/all` run over its examples: `kick` is
+//! the gradient of `loss`, batches equal single samples, closed-form averages equal quadrature and sampling.
+//!
+//! | family | module | what learns |
+//! |---|---|---|
+//! | `committee` | [`committee`] | K hidden units learn from M |
+//! | `lora-single-index`, `lora-two-layer` | [`lora`] | a low-rank adapter on a pre-trained student |
+//! | `low-rank-perturbation` | [`low_rank`] | a rank-one change of a wide network |
+//! | `multi-index` | [`multi_index`] | a two-layer network learns a formula of a few projections |
+//! | `quadratic-networks` | [`quadratic`] | p units z² learn from p* |
+//!
+//! # A new family
+//!
+//! This is a whole family, as it would stand in a file of its own: the product of two linear units learns a product.
+//!
+//! ```
+//! use didact_families::{Family, ModelError, Reference};
+//! use didact_model::loss::Loss;
+//! use didact_model::rule::{Kick, LocalRule, Shape};
+//! use didact_model::teacher_student::{Student, Teacher, TeacherStudent};
+//! use schemars::JsonSchema;
+//! use serde::{Deserialize, Serialize};
+//! use std::sync::Arc;
+//!
+//! /// f = g (w_1·x)(w_2·x) learns from y = (v_1·x)(v_2·x).
+//! #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+//! #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+//! pub struct Bilinear {
+//!     /// g, the gain of the student.
+//!     pub gain: f64,
+//! }
+//!
+//! impl Family for Bilinear {
+//!     const NAME: &'static str = "bilinear";
+//!     const SUMMARY: &'static str = "a product of two linear units learns from another";
+//!
+//!     fn references(&self) -> Vec<Reference> {
+//!         Vec::new()
+//!     }
+//!     fn rule(&self) -> Result<Arc<dyn LocalRule>, ModelError> {
+//!         if !self.gain.is_finite() {
+//!             return Err(ModelError::NotFinite { name: "gain", value: self.gain });
+//!         }
+//!         Ok(Arc::new(TeacherStudent::new(Product { gain: self.gain }, Product { gain: 1.0 }, Loss::HALF_SQUARE)))
+//!     }
+//!     fn starting_scalars(&self) -> Vec<f64> {
+//!         Vec::new()
+//!     }
+//!     fn examples() -> Vec<Self> {
+//!         vec![Self { gain: 1.0 }, Self { gain: -0.5 }]
+//!     }
+//! }
+//!
+//! #[derive(Debug)]
+//! struct Product {
+//!     gain: f64,
+//! }
+//!
+//! impl Student for Product {
+//!     fn shape(&self) -> Shape {
+//!         Shape { trained: 2, ..Shape::default() }
+//!     }
+//!     fn output(&self, h: &[f64], _scalars: &[f64]) -> f64 {
+//!         self.gain * h[0] * h[1]
+//!     }
+//!     fn gradient(&self, h: &[f64], scalars: &[f64], out: &mut Kick) -> f64 {
+//!         (out.rows[0], out.rows[1]) = (self.gain * h[1], self.gain * h[0]);
+//!         self.output(h, scalars)
+//!     }
+//! }
+//!
+//! impl Teacher for Product {
+//!     fn directions(&self) -> usize {
+//!         2
+//!     }
+//!     fn label(&self, h: &[f64]) -> f64 {
+//!         self.gain * h[0] * h[1]
+//!     }
+//! }
+//!
+//! // Students that know nothing of their teachers, all rows of unit length: E[(y − f)²]/2 = 1 by independence.
+//! let rule = Bilinear { gain: 1.0 }.rule()?;
+//! let covariance = didact_math::linalg::Mat::identity(rule.shape().rows());
+//! let law = didact_model::Law { covariance: &covariance, scalars: &[], label_noise: 0.0 };
+//! assert!((rule.risk(&law) - 1.0).abs() < 1e-10);
+//! # Ok::<(), ModelError>(())
+//! ```
 
 pub mod committee;
 pub mod lora;
@@ -21,12 +121,13 @@ use std::sync::Arc;
 
 macro_rules! families {
     ($($variant:ident($module:ident::$spec:ident)),+ $(,)?) => {
-        /// The `[model]` of a description: any registered family, told apart by `family`.
+        /// The `[model]` of a description: any registered family, distinguished by `family`.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "family", rename_all = "kebab-case")]
+        // A variant without a comment of its own has that of its parameters in the schema and in the option reference.
+        #[allow(missing_docs)]
         pub enum Model {
-            $(#[doc = concat!("See [`", stringify!($module), "::", stringify!($spec), "`].")]
-              $variant($module::$spec),)+
+            $($variant($module::$spec),)+
         }
 
         impl Model {

@@ -55,7 +55,7 @@ pub enum Width {
     /// A width named after the page it fits.
     Named(NamedWidth),
     /// Points (1/72 inch).
-    Points(f64),
+    Points(#[schemars(range(max = 10_000))] f64),
 }
 
 /// The widths of a two-column journal page.

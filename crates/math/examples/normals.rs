@@ -1,15 +1,15 @@
-//! Times the kernels and samplers, then tests many normals: `cargo run --release --example normals -- [millions]`.
+//! Times the vectorised functions and the samplers, then tests the law of many normals: `cargo run --release --example normals -- [millions]`.
 #![allow(clippy::print_stdout)]
 
 use std::time::Instant;
 
 use didact_math::random::statistics::Moments;
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_math::simd::{self, Path};
 
 const COUNT: usize = 2048;
 
-/// Prints the best time per number over many short runs, which is the one that interruptions spoil least.
+/// Prints the best time per number over many short repetitions, because interruptions only make times longer.
 fn time(name: &str, numbers: usize, mut work: impl FnMut()) {
     let best = (0..2000)
         .map(|_| {
@@ -22,7 +22,7 @@ fn time(name: &str, numbers: usize, mut work: impl FnMut()) {
 }
 
 fn stream(replica: u32, step: u64) -> Stream {
-    Stream::at(Address { seed: 1, replica, step, lane: 0 })
+    Stream::at(RngAddress { seed: 1, replica, step, lane: 0 })
 }
 
 fn timings(path: Path) {
@@ -52,8 +52,9 @@ fn timings(path: Path) {
     });
 }
 
-/// Even moments and two-sided tails of many normals, in standard errors from their exact values.
-fn verdict(millions: u64) {
+/// Prints moments and two-sided tail probabilities of many normals, and how many standard errors they differ from the exact
+/// values.
+fn test_normals(millions: u64) {
     const LEVELS: [f64; 5] = [1.0, 2.0, 3.0, 4.0, 5.0];
     let mut moments = [Moments::new(); 8];
     let mut beyond = [0_u64; LEVELS.len()];
@@ -93,5 +94,5 @@ fn main() {
     let millions = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(100);
     timings(Path::Portable);
     timings(Path::Avx2);
-    verdict(millions);
+    test_normals(millions);
 }

@@ -1,13 +1,16 @@
-//! Least-squares fits with honest standard errors.
+//! Linear least-squares fits, straight lines and power laws, with standard errors.
+//!
+//! The method is weighted least squares by Householder QR: G. H. Golub and C. F. Van Loan, *Matrix Computations*, §5.3. Each fit
+//! says with [`Noise`] whether the errors of the values are known or estimated from the residuals.
 
 use thiserror::Error;
 
-/// What is known of the errors of the measured values.
+/// What is known about the errors of the measured values.
 #[derive(Clone, Copy, Debug)]
 pub enum Noise<'a> {
-    /// Standard error of every value. Standard errors of the fit follow from these alone; χ² tests the model.
+    /// Standard error of every value. The standard errors of the fit follow from these alone, and χ² (`chi2`) tests the model.
     Known(&'a [f64]),
-    /// Equal but unknown errors, estimated as χ²/dof from the scatter about the fit; χ² then tests nothing.
+    /// The errors are equal but unknown. Their variance is estimated from the residuals as χ²/dof, so χ² is no test of the model.
     Estimated,
 }
 
@@ -17,7 +20,7 @@ pub enum FitError {
     /// Two inputs that must have the same length do not.
     #[error("{what}: expected {expected} numbers, got {got}")]
     Length {
-        /// Which input.
+        /// Name of the input.
         what: &'static str,
         /// The length it must have.
         expected: usize,
@@ -39,7 +42,7 @@ pub enum FitError {
     /// An input number is unusable.
     #[error("{what} number {index} is {value}; {requirement}")]
     BadValue {
-        /// Which input.
+        /// Name of the input.
         what: &'static str,
         /// Position in it.
         index: usize,
@@ -59,9 +62,9 @@ pub enum FitError {
 /// A least-squares fit  y ≈ X β.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// β.
+    /// The coefficients β.
     pub coefficients: Vec<f64>,
-    /// √ of the diagonal of `covariance`.
+    /// Standard errors of the coefficients, the square roots of the diagonal of `covariance`.
     pub standard_errors: Vec<f64>,
     /// Covariance of the coefficients, row-major, parameters × parameters.
     pub covariance: Vec<f64>,
@@ -73,9 +76,9 @@ pub struct Fit {
 
 /// Weighted linear least squares: β minimises χ² = Σ_i ((y_i − Σ_j X_ij β_j) / σ_i)².
 ///
-/// `design` is X, row-major, one row per value. Solved by Householder QR of the columns, each scaled to norm 1, so
-/// that no digits are lost to squaring X (Golub & Van Loan, *Matrix Computations*, §5.3); Cov β = (Xᵀ σ⁻² X)⁻¹,
-/// multiplied by χ²/dof where the noise is estimated.
+/// `design` is X, row-major, one row per value. The columns are scaled to norm 1 and X is factorised by Householder QR, which
+/// does not square its condition number as the normal equations do (Golub & Van Loan, *Matrix Computations*, §5.3). The
+/// covariance is Cov β = (Xᵀ σ⁻² X)⁻¹, multiplied by χ²/dof where the noise is estimated.
 pub fn least_squares(
     design: &[f64],
     parameters: usize,
@@ -96,7 +99,7 @@ pub fn least_squares(
     if points < needed || p == 0 {
         return Err(FitError::TooFewPoints { points, needed: needed.max(1), needed_for: "the parameters" });
     }
-    // Columns of X/σ, column-major, then the right-hand side.
+    // The columns of X/σ, and the right-hand side y/σ.
     let weight = |i: usize| match noise {
         Noise::Known(errors) => 1.0 / errors[i],
         Noise::Estimated => 1.0,
@@ -119,7 +122,7 @@ pub fn least_squares(
     let scaled = back_substitute(upper, &target[..p]);
     let chi2 = target[p..].iter().map(|r| r * r).sum::<f64>();
     let dof = points - p;
-    let inflation = match noise {
+    let noise_variance = match noise {
         Noise::Known(_) => 1.0,
         Noise::Estimated => chi2 / dof as f64,
     };
@@ -134,7 +137,7 @@ pub fn least_squares(
     for i in 0..p {
         for j in 0..p {
             let sum: f64 = inverse.iter().map(|column| column[i] * column[j]).sum();
-            covariance[i * p + j] = inflation * sum / (scales[i] * scales[j]);
+            covariance[i * p + j] = noise_variance * sum / (scales[i] * scales[j]);
         }
     }
     Ok(Fit {
@@ -148,7 +151,7 @@ pub fn least_squares(
 
 /// A straight line  y ≈ intercept + slope · x.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Line {
+pub struct LineFit {
     /// Value at x = 0.
     pub intercept: f64,
     /// Standard error of the intercept.
@@ -165,7 +168,7 @@ pub struct Line {
     pub dof: usize,
 }
 
-impl Line {
+impl LineFit {
     /// Value of the line at x and its standard error.
     pub fn at(&self, x: f64) -> (f64, f64) {
         let variance =
@@ -174,12 +177,12 @@ impl Line {
     }
 }
 
-/// Straight line through (x, y).
-pub fn straight_line(x: &[f64], y: &[f64], noise: Noise<'_>) -> Result<Line, FitError> {
+/// Fits a straight line to the points (x, y).
+pub fn straight_line(x: &[f64], y: &[f64], noise: Noise<'_>) -> Result<LineFit, FitError> {
     expect_length("y", x.len(), y.len())?;
     let design: Vec<f64> = x.iter().flat_map(|&x| [1.0, x]).collect();
     let fit = least_squares(&design, 2, y, noise)?;
-    Ok(Line {
+    Ok(LineFit {
         intercept: fit.coefficients[0],
         intercept_error: fit.standard_errors[0],
         slope: fit.coefficients[1],
@@ -192,7 +195,7 @@ pub fn straight_line(x: &[f64], y: &[f64], noise: Noise<'_>) -> Result<Line, Fit
 
 /// A power law  y ≈ prefactor · x^exponent.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PowerLaw {
+pub struct PowerLawFit {
     /// Slope of ln y against ln x.
     pub exponent: f64,
     /// Its standard error.
@@ -201,7 +204,7 @@ pub struct PowerLaw {
     pub prefactor: f64,
     /// Its standard error, to first order: prefactor times the error of ln prefactor.
     pub prefactor_error: f64,
-    /// Points inside the window, the ones used.
+    /// Number of points inside the window, which are the ones used.
     pub points: usize,
     /// χ² of the fit in ln y.
     pub chi2: f64,
@@ -209,12 +212,16 @@ pub struct PowerLaw {
     pub dof: usize,
 }
 
-/// Exponent of y ~ x^exponent from the points with window.0 ≤ x ≤ window.1: a straight line in ln x, ln y.
+/// Fits y = prefactor · x^exponent to the points with window.0 ≤ x ≤ window.1, by a straight line in ln x and ln y.
 ///
-/// Known standard errors σ of y become σ/y of ln y, good to first order, so for σ ≪ y. A point inside the window
-/// with x ≤ 0 or y ≤ 0 has no logarithm and is refused rather than dropped: dropping the low half of noisy points
-/// biases the exponent.
-pub fn power_law(x: &[f64], y: &[f64], noise: Noise<'_>, window: (f64, f64)) -> Result<PowerLaw, FitError> {
+/// Known standard errors σ of y become σ/y for ln y, to first order in σ/y. A point inside the window with x ≤ 0 or y ≤ 0 has
+/// no logarithm and is an error; leaving it out would bias the exponent, because it removes the low values of noisy points.
+pub fn power_law(
+    x: &[f64],
+    y: &[f64],
+    noise: Noise<'_>,
+    window: (f64, f64),
+) -> Result<PowerLawFit, FitError> {
     expect_length("y", x.len(), y.len())?;
     if let Noise::Known(errors) = noise {
         check_errors(errors, x.len())?;
@@ -245,7 +252,7 @@ pub fn power_law(x: &[f64], y: &[f64], noise: Noise<'_>, window: (f64, f64)) -> 
     }
     let line = straight_line(&log_x, &log_y, noise)?;
     let prefactor = line.intercept.exp();
-    Ok(PowerLaw {
+    Ok(PowerLawFit {
         exponent: line.slope,
         exponent_error: line.slope_error,
         prefactor,
@@ -264,7 +271,7 @@ fn triangularise(columns: &mut [Vec<f64>], target: &mut [f64]) -> Result<Vec<f64
         let (done, rest) = columns.split_at_mut(k + 1);
         let reflector = &mut done[k][k..];
         let length = norm(reflector);
-        // Columns have norm 1: what is left of a dependent one is rounding, and bounds the error of R.
+        // The columns have norm 1, so what is left of a linearly dependent one is of the size of rounding.
         if length <= 8.0 * f64::EPSILON * target.len() as f64 {
             return Err(FitError::Degenerate { parameter: k });
         }
@@ -272,9 +279,9 @@ fn triangularise(columns: &mut [Vec<f64>], target: &mut [f64]) -> Result<Vec<f64
         reflector[0] -= alpha;
         let half_norm2 = length * (length + (reflector[0] + alpha).abs());
         for column in rest.iter_mut().map(|c| &mut c[k..]).chain([&mut target[k..]]) {
-            let share = dot(reflector, column) / half_norm2;
+            let projection = dot(reflector, column) / half_norm2;
             for (value, &v) in column.iter_mut().zip(reflector.iter()) {
-                *value -= share * v;
+                *value -= projection * v;
             }
         }
         diagonal.push(alpha);
@@ -282,6 +289,7 @@ fn triangularise(columns: &mut [Vec<f64>], target: &mut [f64]) -> Result<Vec<f64
     Ok(diagonal)
 }
 
+/// Solves R x = right for an upper-triangular R.
 fn back_substitute(upper: impl Fn(usize, usize) -> f64, right: &[f64]) -> Vec<f64> {
     let mut x = right.to_vec();
     for i in (0..x.len()).rev() {
@@ -353,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_through_four_points_has_the_textbook_answer() {
+    fn a_line_through_four_points_agrees_with_the_normal_equations() {
         // Normal equations by hand: x̄ = 1.5, ȳ = 4, Sxx = 5, Sxy = 10, residuals (0,0,0,0) + (1,-1,-1,1)/2.
         let x = [0.0, 1.0, 2.0, 3.0];
         let y = [1.5, 2.5, 4.5, 7.5];
@@ -381,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ill_conditioned_polynomial_keeps_its_digits() {
+    fn an_ill_conditioned_polynomial_fit_is_accurate() {
         // Sixth degree on [1, 2]: the normal equations have condition number ~1e13 and lose all but 3 digits.
         let exact = [1.0, -2.0, 3.0, -4.0, 5.0, -6.0, 7.0];
         let x: Vec<f64> = (0..50).map(|i| 1.0 + f64::from(i) / 49.0).collect();
@@ -420,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn standard_errors_cover_the_truth_as_often_as_they_should() {
+    fn one_standard_error_covers_the_true_value_in_68_percent_of_the_fits() {
         // Heteroscedastic line, 4000 repeats: 68.27 % within one known standard error; binomial error 0.74 %.
         let x: Vec<f64> = (0..12).map(f64::from).collect();
         let errors: Vec<f64> = x.iter().map(|x| 0.2 + 0.1 * x).collect();
@@ -446,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn the_estimated_exponent_error_is_the_scatter_of_the_exponent() {
+    fn the_estimated_standard_error_is_the_scatter_of_the_exponent() {
         let x: Vec<f64> = (1..=30).map(f64::from).collect();
         let mut normals = Normals(5);
         let repeats = 3000;

@@ -1,11 +1,13 @@
 //! Roots and minima of functions of one variable.
 //!
-//! Brent's methods need no derivative and never leave their bracket: R. P. Brent, *Algorithms for Minimization
+//! Use [`brent`] where a sign change is known to lie in an interval, [`bracket_outward`] or [`bracket_upward`] to find such an
+//! interval, [`find_roots_by_scan`] for all roots in an interval, and [`minimum`] for a minimum. Brent's methods need no
+//! derivative and never leave their bracket: R. P. Brent, *Algorithms for Minimization
 //! without Derivatives*, Prentice-Hall (1973), chapters 4 (roots) and 5 (minima).
 
 use thiserror::Error;
 
-/// Why no root was returned. Every variant carries the numbers that were seen.
+/// Why no root was returned. Every variant carries the numbers that explain it.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum RootError {
     /// The function has the same sign at both ends.
@@ -26,12 +28,12 @@ pub enum RootError {
     /// The function is NaN or infinite at a point where its sign is needed.
     #[error("f({at}) = {value} is not a finite number\n\nhint: choose an interval on which f is finite")]
     NotFinite {
-        /// Where.
+        /// Argument of the function.
         at: f64,
-        /// The value.
+        /// Value of the function.
         value: f64,
     },
-    /// The factor of a bracketing scan does not make the interval grow.
+    /// The factor of a bracketing search does not widen the interval, or the starting interval is empty.
     #[error(
         "a bracketing scan needs a factor above 1 and a starting interval of positive length, \
          got factor {factor} on [{low}, {high}]"
@@ -46,16 +48,16 @@ pub enum RootError {
     },
 }
 
-/// A root of f in [low, high], where f(low) and f(high) differ in sign (or one of them is 0).
+/// Finds a root of f in [low, high], where f(low) and f(high) differ in sign (or one of them is 0).
 ///
-/// Brent (1973, ch. 4): inverse quadratic interpolation and secants, safeguarded by bisection. The answer is
-/// within `tolerance` + 4 ε |root| of a sign change; `tolerance` = 0 asks for all digits.
+/// Brent (1973, ch. 4): inverse quadratic interpolation and secants, safeguarded by bisection. The result is
+/// within `tolerance` + 4 ε |root| of a sign change; `tolerance` = 0 gives all digits.
 pub fn brent(mut f: impl FnMut(f64) -> f64, low: f64, high: f64, tolerance: f64) -> Result<f64, RootError> {
     let (value_low, value_high) = (f(low), f(high));
     brent_between(f, (low, value_low), (high, value_high), tolerance)
 }
 
-/// As [`brent`], for ends `(x, f(x))` whose values are known already.
+/// Like [`brent`], for ends `(x, f(x))` whose function values are already known.
 pub fn brent_between(
     mut f: impl FnMut(f64) -> f64,
     low: (f64, f64),
@@ -63,7 +65,7 @@ pub fn brent_between(
     tolerance: f64,
 ) -> Result<f64, RootError> {
     for (at, value) in [low, high] {
-        // An infinite end still has a sign, but secants through it are undefined.
+        // An infinite value has a sign, but secants through it are undefined.
         if !at.is_finite() || !value.is_finite() {
             return Err(RootError::NotFinite { at, value });
         }
@@ -76,7 +78,7 @@ pub fn brent_between(
             value_high: high.1,
         });
     }
-    // b is the best point, c the other side of the bracket, a the previous b.
+    // b is the best point so far, c the other end of the bracket, a the previous b.
     let (mut a, mut fa) = low;
     let (mut b, mut fb) = high;
     if fa == 0.0 {
@@ -109,7 +111,8 @@ pub fn brent_between(
             } else {
                 p = -p;
             }
-            // Accept the interpolation only well inside the bracket and while steps keep halving.
+            // The interpolation is accepted only if it lies well inside the bracket and the steps decrease by at least a
+            // factor of two every second iteration.
             if 2.0 * p < (3.0 * half * q - (resolution * q).abs()).min((before_last * q).abs()) {
                 step = p / q;
                 before_last = last;
@@ -134,8 +137,8 @@ pub fn brent_between(
     }
 }
 
-/// Widen [low, high] on the side where |f| is smaller, by `factor` times its length each time, until f changes
-/// sign; at most `tries` times.
+/// Widens [low, high] on the side where |f| is smaller, by `factor` times its length each time, until f changes
+/// sign; at most `tries` times. Returns the interval.
 pub fn bracket_outward(
     mut f: impl FnMut(f64) -> f64,
     low: f64,
@@ -166,8 +169,8 @@ pub fn bracket_outward(
     Err(RootError::NoSignChange { low, value_low, high, value_high })
 }
 
-/// Go up from `start` > 0 by a constant `factor` until f changes sign or `limit` is passed; returns the last two
-/// points. For scales whose size is unknown: times, rates, temperatures.
+/// Multiplies x by `factor`, from `start` > 0 on, until f changes sign or `limit` is reached. Returns the last two points. This
+/// is for positive roots of unknown size, such as times and rates.
 pub fn bracket_upward(
     mut f: impl FnMut(f64) -> f64,
     start: f64,
@@ -190,11 +193,11 @@ pub fn bracket_upward(
     Err(RootError::NoSignChange { low: start, value_low: first, high: low, value_high: value_low })
 }
 
-/// All roots of f that show as a sign change between neighbours of a grid of `points` equidistant values on
-/// [low, high], each refined to full precision, in increasing order.
+/// Finds all roots of f that cause a sign change between neighbours of a grid of `points` equidistant values on
+/// [low, high]. Each is refined to full precision; they are returned in increasing order.
 ///
-/// A sign change through which |f| grows is a pole and is left out; so are intervals with a non-finite end. Two
-/// roots closer than the grid spacing, and roots without sign change, are not seen.
+/// A sign change towards which |f| grows is a pole and is left out, as are intervals with a non-finite end. Pairs of roots
+/// closer than the grid spacing, and roots without sign change, are not found.
 pub fn find_roots_by_scan(mut f: impl FnMut(f64) -> f64, low: f64, high: f64, points: usize) -> Vec<f64> {
     let intervals = points.max(2) - 1;
     let grid = |i: usize| {
@@ -222,19 +225,19 @@ pub fn find_roots_by_scan(mut f: impl FnMut(f64) -> f64, low: f64, high: f64, po
     roots
 }
 
-/// A minimum and the value there.
+/// The position of a minimum, and the value of the function there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Minimum {
-    /// Position.
+    /// Position of the minimum.
     pub at: f64,
     /// Value of the function at `at`.
     pub value: f64,
 }
 
-/// A local minimum of f in [low, high], which is the minimum if f is unimodal there (Brent 1973, ch. 5).
+/// Finds a local minimum of f in [low, high], which is the global one there if f is unimodal (Brent 1973, ch. 5).
 ///
-/// Golden section with parabolic steps. The position cannot be known better than √ε |x|, where f is flat to
-/// rounding; `tolerance` below that asks for nothing more. Values of NaN count as +∞.
+/// The method is golden-section search with parabolic steps. Within about √ε |x| of the minimum f is constant up to rounding,
+/// so a `tolerance` below that does not improve the position. NaN values count as +∞.
 pub fn minimum(mut f: impl FnMut(f64) -> f64, low: f64, high: f64, tolerance: f64) -> Minimum {
     let mut f = |x: f64| {
         let value = f(x);
@@ -242,7 +245,7 @@ pub fn minimum(mut f: impl FnMut(f64) -> f64, low: f64, high: f64, tolerance: f6
     };
     let golden = 0.5 * (3.0 - 5.0_f64.sqrt());
     let (mut a, mut b) = (low.min(high), low.max(high));
-    // x: the best point; w: second best; v: the previous w.
+    // x is the best point so far, w the second best, v the previous w.
     let mut x = a + golden * (b - a);
     let mut fx = f(x);
     let (mut w, mut v, mut fw, mut fv) = (x, x, fx, fx);
@@ -340,13 +343,13 @@ mod tests {
     }
 
     #[test]
-    fn brent_survives_functions_on_which_secants_fail() {
-        // A flat ninth power, a wall of width 1e-3, an infinite slope, a jump.
+    fn brent_converges_on_functions_for_which_secants_fail() {
+        // A flat ninth power, a step of width 1e-3, an infinite slope, a jump.
         let (flat, calls) = counted(|x| (x - 0.3).powi(9), -1.0, 4.0);
         assert!((flat - 0.3).abs() < 1e-14, "{flat}");
         assert!(calls < 250, "{calls} calls");
-        let (wall, calls) = counted(|x| ((x - 0.7) * 1e3).tanh() + 0.5, -10.0, 10.0);
-        assert!((wall - (0.7 - 0.5_f64.atanh() * 1e-3)).abs() < 1e-14);
+        let (step, calls) = counted(|x| ((x - 0.7) * 1e3).tanh() + 0.5, -10.0, 10.0);
+        assert!((step - (0.7 - 0.5_f64.atanh() * 1e-3)).abs() < 1e-14);
         assert!(calls < 60, "{calls} calls");
         let (steep, _) = counted(|x| (x - 0.1).cbrt(), -5.0, 1.0);
         assert!((steep - 0.1).abs() < 1e-15);
@@ -370,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn bracketing_grows_towards_the_root() {
+    fn bracketing_widens_the_interval_until_it_contains_the_root() {
         let (low, high) = bracket_outward(|x| x + 1000.0, 0.0, 1.0, 1.6, 60).expect("root at -1000");
         assert!(low <= -1000.0 && high >= -1000.0);
         let (low, high) = bracket_upward(|t| t.ln() - 20.0, 1e-3, 10.0, 1e12).expect("root at e^20");
@@ -404,7 +407,7 @@ mod tests {
         let cusp = minimum(|x| (x - 0.3).abs().sqrt(), -2.0, 5.0, 0.0);
         assert!((cusp.at - 0.3).abs() < 2e-8, "{cusp:?}");
         let quartic = minimum(|x| (x - 1.0).powi(4) + 2.0, -10.0, 3.0, 0.0);
-        // (x-1)^4 vanishes beside 2 for |x-1| < ε^(1/4) = 1.2e-4: no method can see more.
+        // (x-1)^4 is lost in the rounding of 2 for |x-1| < ε^(1/4) = 1.2e-4, so the position is not determined better.
         assert!((quartic.at - 1.0).abs() < 2e-4 && quartic.value == 2.0, "{quartic:?}");
         let edge = minimum(|x| x, 2.0, 7.0, 0.0);
         assert!((edge.at - 2.0).abs() < 2e-7, "{edge:?}");

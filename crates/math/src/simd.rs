@@ -1,14 +1,18 @@
-//! Elementary functions over slices, vectorised by the compiler: no intrinsics, no SIMD crate.
+//! Elementary functions over slices, in loops that the compiler vectorises.
 //!
-//! Each kernel is written once, as a branch-free scalar function in [`scalar`] (selects, no calls), and a loop over
-//! a slice. [`dispatch!`](crate::dispatch) compiles the loop twice, for the baseline target and for AVX2, and picks
-//! at run time. Fused multiply-add is used where the code says `mul_add` and nowhere else, nothing is reassociated, and
-//! `+ − × ÷ √` and `mul_add` are correctly rounded by IEEE 754, so **the numbers are bitwise the same on every path**: the
-//! choice changes the speed only. Processors without FMA compute it in software, correctly and slowly.
+//! Use the functions of this module where exp, ln, asin, erf and the like are needed for many numbers at once, and
+//! [`dispatch!`](crate::dispatch) to compile a loop of your own in the same way. No intrinsics and no SIMD crate are used.
 //!
-//! Largest errors against `libm`, on the grids of the tests:
+//! Each function is written once, as a scalar function in [`scalar`] without branches and calls, and as a loop over a
+//! slice. [`dispatch!`](crate::dispatch) compiles the loop twice, for the baseline target and for AVX2, and chooses at run
+//! time. **The results are bitwise equal on both code paths**; the choice changes the speed only. The reasons are that
+//! fused multiply-add is used exactly where the code says `mul_add`, that the compiler does not reorder floating-point
+//! operations, and that `+ − × ÷ √` and `mul_add` are correctly rounded by IEEE 754. On processors without FMA `mul_add`
+//! is computed in software, correctly but slowly.
 //!
-//! | kernel | domain | error |
+//! Largest errors against `libm`, on the grids of the tests (ulp: unit in the last place):
+//!
+//! | function | domain | error |
 //! |---|---|---|
 //! | [`exp`] | all | 1 ulp |
 //! | [`ln`] | all | 1 ulp |
@@ -23,12 +27,12 @@ pub mod single;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// The instruction set a dispatched loop runs on.
+/// The instruction set for which a dispatched loop was compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Path {
-    /// What every processor of the compiled target has (SSE2 on x86-64).
+    /// The instructions that every processor of the compiled target has (SSE2 on x86-64).
     Portable,
-    /// 256-bit vectors: AVX2, with FMA enabled for loops that ask for `mul_add` by name.
+    /// AVX2 (256-bit vectors) and FMA, which is used only where the code says `mul_add`.
     Avx2,
 }
 
@@ -38,7 +42,8 @@ const AVX2: u8 = 2;
 
 static CHOSEN: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// The path that dispatched loops take now; detected once, then one relaxed load.
+/// The code path that dispatched loops take. The processor is examined at the first call only; later calls are one relaxed
+/// atomic load.
 #[inline]
 pub fn path() -> Path {
     match CHOSEN.load(Ordering::Relaxed) {
@@ -48,9 +53,9 @@ pub fn path() -> Path {
     }
 }
 
-/// Asks for a path, for timings and tests; the processor's best is taken when it has not the one asked for.
+/// Chooses a code path, for timings and tests. A processor without AVX2 or FMA stays on [`Path::Portable`].
 ///
-/// Acts on the whole process. No number changes, so this is safe at any time.
+/// This acts on the whole process. It is safe at any time, because both code paths give the same numbers.
 pub fn choose(path: Path) {
     match path {
         Path::Portable => CHOSEN.store(PORTABLE, Ordering::Relaxed),
@@ -60,6 +65,7 @@ pub fn choose(path: Path) {
     }
 }
 
+/// Examines the processor and stores the best code path that it supports.
 #[cold]
 fn detect() -> Path {
     #[cfg(target_arch = "x86_64")]
@@ -73,9 +79,9 @@ fn detect() -> Path {
 
 /// Compiles a function for the baseline target and for AVX2, and chooses at run time.
 ///
-/// The body should be a loop that the compiler can vectorise: it may call `#[inline(always)]` functions, such as those
-/// of [`simd::scalar`](crate::simd::scalar), and nothing else that has branches. Arguments are plain names; types may
-/// not be generic.
+/// The body should be a loop that the compiler can vectorise. It may call `#[inline(always)]` functions, such as those of
+/// [`simd::scalar`](crate::simd::scalar), and should otherwise have no calls and no branches. Arguments are plain names, and
+/// the function cannot be generic.
 ///
 /// ```
 /// didact_math::dispatch! {
@@ -99,7 +105,7 @@ macro_rules! dispatch {
             #[inline(always)]
             fn body($($arg: $type),*) $(-> $out)? $body
 
-            // Out of line, so that callers are not compiled around a loop that they hardly ever take.
+            // Not inlined, so that the registers and the size of callers do not depend on a loop that is rarely used.
             #[inline(never)]
             fn portable($($arg: $type),*) $(-> $out)? {
                 body($($arg),*)
@@ -109,12 +115,12 @@ macro_rules! dispatch {
             {
                 #[target_feature(enable = "avx2,fma")]
                 #[inline(never)]
-                fn wide($($arg: $type),*) $(-> $out)? {
+                fn avx2($($arg: $type),*) $(-> $out)? {
                     body($($arg),*)
                 }
                 if $crate::simd::path() == $crate::simd::Path::Avx2 {
-                    // SAFETY: this path is chosen only after the processor was seen to have AVX2 and FMA.
-                    return unsafe { wide($($arg),*) };
+                    // SAFETY: this path is chosen only after AVX2 and FMA were detected.
+                    return unsafe { avx2($($arg),*) };
                 }
             }
             portable($($arg),*)
@@ -122,12 +128,12 @@ macro_rules! dispatch {
     };
 }
 
-/// Asks the processor to bring the cache line of an address near: for reads that its own prediction misses. The address may
-/// lie anywhere, since nothing is read; no effect where there is no such instruction.
+/// Asks the processor to load the cache line of an address, for reads that its own prefetching does not predict. The address
+/// need not be valid, because nothing is read. There is no effect on processors other than x86-64.
 #[inline(always)]
 pub fn prefetch(address: *const f64) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: part of every x86-64 processor; a hint that does not fault, whatever the address.
+    // SAFETY: every x86-64 processor has this instruction, and it does not fault at any address.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
     }
@@ -136,7 +142,7 @@ pub fn prefetch(address: *const f64) {
 }
 
 dispatch! {
-    /// y ← y + factor x, as far as both go.
+    /// y ← y + factor x, elementwise, up to the length of the shorter slice.
     pub fn add_scaled(y: &mut [f64], factor: f64, x: &[f64]) {
         for (y, x) in y.iter_mut().zip(x) {
             *y = factor.mul_add(*x, *y);
@@ -144,16 +150,16 @@ dispatch! {
     }
 }
 
-/// Elements that the loops take at a time. A length that the compiler knows leaves no remainder loop: a few elements
-/// at the end of a list, or a list of a few, are computed as a whole chunk with idle places.
+/// Number of elements that a loop computes at a time. With a constant length the compiler needs no remainder loop: the last
+/// elements, if fewer than a chunk, are padded with zeros to a whole chunk.
 const CHUNK: usize = 8;
 
-macro_rules! slice_kernels {
+macro_rules! slice_functions {
     ($($formula:literal $name:ident $in_place:ident;)*) => {$(
         dispatch! {
             #[doc = concat!($formula, ", elementwise. Panics when the lengths differ.")]
             pub fn $name(input: &[f64], output: &mut [f64]) {
-                assert_eq!(input.len(), output.len(), "input and output of a kernel have the same length");
+                assert_eq!(input.len(), output.len(), "input and output of a slice function have the same length");
                 let (whole, rest) = input.as_chunks::<CHUNK>();
                 let (whole_out, rest_out) = output.as_chunks_mut::<CHUNK>();
                 for (x, y) in whole.iter().zip(whole_out) {
@@ -193,7 +199,7 @@ macro_rules! slice_kernels {
     )*};
 }
 
-slice_kernels! {
+slice_functions! {
     "exp(x)" exp exp_in_place;
     "ln(x)" ln ln_in_place;
     "asin(x)" asin asin_in_place;
@@ -211,11 +217,11 @@ dispatch! {
     }
 }
 
-/// Runs tests of one path alone: another test that chose a path meanwhile would make the comparison empty.
+/// Runs `work` on one code path while no other test can choose another one.
 #[cfg(test)]
 pub(crate) fn on_path<T>(path: Path, work: impl FnOnce() -> T) -> T {
-    static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    static LOCK: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _guard = LOCK.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     choose(path);
     let result = work();
     detect();

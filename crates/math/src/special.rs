@@ -1,25 +1,33 @@
-//! Incomplete gamma integrals and the zeta function, accurate where power-law sums need them.
+//! Incomplete gamma integrals and the zeta function, accurate at the small exponents and on the short intervals that occur
+//! in sums over power-law spectra.
+//!
+//! Formulas: NIST Digital Library of Mathematical Functions (DLMF), chapters 8 (incomplete gamma) and 25 (zeta).
 
-/// Γ(s), s > 0.
+/// The gamma function Γ(s) for s > 0.
 pub fn gamma(s: f64) -> f64 {
     libm::tgamma(s)
 }
 
 /// ∫_a^b t^{s−1} e^{−t} dt = Γ(s, a) − Γ(s, b) for 0 ≤ a ≤ b (b may be infinite) and s > 0.
 ///
-/// No two large numbers are subtracted, so small s, narrow intervals and a → 0 keep their digits: below t = 1 the
-/// exponential is expanded (alternating, but its terms fall at once), above it a continued fraction or, on a short
-/// interval, Gauss-Legendre quadrature.
+/// No two large numbers are subtracted, so the result is accurate at small s, on narrow intervals and for a → 0. Below
+/// t = 1 the exponential is expanded in a series, whose terms alternate in sign but decrease from the first one on. Above
+/// t = 1 the integral is a difference of two continued fractions or, on a short interval, a Gauss-Legendre sum. Returns NaN
+/// outside the domain.
 pub fn gamma_between(s: f64, a: f64, b: f64) -> f64 {
     if !(s > 0.0 && a >= 0.0 && b >= a) {
         return f64::NAN;
     }
-    let below = if a < 1.0 { near_zero(s, a, b.min(1.0)) } else { 0.0 };
+    let below = if a < 1.0 { by_series(s, a, b.min(1.0)) } else { 0.0 };
     if b <= 1.0 {
         return below;
     }
     let from = a.max(1.0);
-    let above = if b - from < 1.0 { by_quadrature(s, from, b) } else { tail(s, from) - tail(s, b) };
+    let above = if b - from < 1.0 {
+        by_quadrature(s, from, b)
+    } else {
+        by_continued_fraction(s, from) - by_continued_fraction(s, b)
+    };
     below + above
 }
 
@@ -28,8 +36,8 @@ pub fn gamma_above(s: f64, x: f64) -> f64 {
     gamma_between(s, x, f64::INFINITY)
 }
 
-/// Σ_n (−1)^n (b^{s+n} − a^{s+n}) / (n! (s+n)) for b ≤ 1.
-fn near_zero(s: f64, a: f64, b: f64) -> f64 {
+/// The integral of [`gamma_between`] for b ≤ 1: Σ_n (−1)^n (b^{s+n} − a^{s+n}) / (n! (s+n)).
+fn by_series(s: f64, a: f64, b: f64) -> f64 {
     let power = |exponent: f64| {
         // b^e − a^e without cancellation when e ln(b/a) is small.
         if a > 0.0 { -b.powf(exponent) * (exponent * (a / b).ln()).exp_m1() } else { b.powf(exponent) }
@@ -51,7 +59,7 @@ fn near_zero(s: f64, a: f64, b: f64) -> f64 {
 }
 
 /// Γ(s, x) for x ≥ 1 by its continued fraction (DLMF 8.9.2, modified Lentz recurrence).
-fn tail(s: f64, x: f64) -> f64 {
+fn by_continued_fraction(s: f64, x: f64) -> f64 {
     if x == f64::INFINITY {
         return 0.0;
     }
@@ -59,7 +67,8 @@ fn tail(s: f64, x: f64) -> f64 {
     if front == 0.0 {
         return 0.0;
     }
-    // A zero in the recurrence (possible for s above x) is moved off by a hair, as Lentz proposes.
+    // A zero in the recurrence, which is possible for s > x, is replaced by the smallest positive number, as in the
+    // modified method of Lentz.
     let off_zero = |v: f64| if v == 0.0 { f64::MIN_POSITIVE } else { v };
     let mut b = x + 1.0 - s;
     let mut d = 1.0 / off_zero(b);
@@ -79,7 +88,8 @@ fn tail(s: f64, x: f64) -> f64 {
     front * fraction
 }
 
-/// A smooth integrand on an interval shorter than 1: 16 nodes give all digits.
+/// The integral of [`gamma_between`] on an interval shorter than 1 with a ≥ 1, where the integrand is smooth and 16 nodes
+/// give all digits.
 fn by_quadrature(s: f64, a: f64, b: f64) -> f64 {
     let rule = crate::gauss::quadrature::gauss_legendre(16);
     let (middle, half) = (f64::midpoint(a, b), 0.5 * (b - a));
@@ -90,10 +100,10 @@ fn by_quadrature(s: f64, a: f64, b: f64) -> f64 {
     half * rule.nodes.iter().zip(&rule.weights).map(|(x, w)| w * value(*x)).sum::<f64>()
 }
 
-/// Riemann's ζ(x) = Σ_k k^{−x}, x > 1, by Euler-Maclaurin summation from k = 20 on.
+/// Riemann's ζ(x) = Σ_k k^{−x} for x > 1, NaN otherwise. The terms from k = 20 on are summed by the Euler-Maclaurin formula.
 pub fn zeta(x: f64) -> f64 {
     const FROM: f64 = 20.0;
-    // B_2k/(2k)!: the last term left out is below 1e-17 at 20.
+    // B_2k/(2k)!; the first term that is left out is below 1e-17.
     const BERNOULLI: [f64; 6] = [
         1.0 / 12.0,
         -1.0 / 720.0,
@@ -137,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vanishing_interval_keeps_its_digits() {
+    fn the_integral_over_a_tiny_interval_is_accurate() {
         for (s, a) in [(0.01f64, 1e-9f64), (0.5, 0.5), (0.4, 1.0), (0.7, 30.0)] {
             let width = 1e-9 * a;
             let integrand = ((s - 1.0) * (a + 0.5 * width).ln() - a - 0.5 * width).exp();

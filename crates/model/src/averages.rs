@@ -9,7 +9,7 @@ const BUDGET: usize = 65_536;
 
 /// A number and the estimated error of the quadrature that gave it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate {
+pub struct QuadratureEstimate {
     /// The number.
     pub value: f64,
     /// Estimated absolute error.
@@ -152,14 +152,14 @@ pub fn curvature_by_quadrature<R: LocalRule + ?Sized>(
 }
 
 /// `E[loss]` without label noise.
-pub fn risk_by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law) -> Estimate {
+pub fn risk_by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law) -> QuadratureEstimate {
     mean_loss_by_quadrature(rule, &Law { label_noise: 0.0, ..*law })
 }
 
 /// `E[loss]` of a fresh sample with its label noise: the test loss.
-pub fn mean_loss_by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law) -> Estimate {
+pub fn mean_loss_by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law) -> QuadratureEstimate {
     if !law.covariance.is_finite() {
-        return Estimate { value: f64::NAN, error: f64::NAN };
+        return QuadratureEstimate { value: f64::NAN, error: f64::NAN };
     }
     let coordinates = Coordinates::of(law);
     let mut fields = vec![0.0; rule.shape().rows()];
@@ -172,5 +172,5 @@ pub fn mean_loss_by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law) -> Es
         },
         BUDGET,
     );
-    Estimate { value: average.mean[0], error: average.error[0] }
+    QuadratureEstimate { value: average.mean[0], error: average.error[0] }
 }

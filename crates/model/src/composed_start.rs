@@ -4,7 +4,7 @@ use crate::overlaps::Overlaps;
 use crate::rule::Shape;
 use crate::spectrum::Spectrum;
 use crate::start::{FrozenRows, RandomRows, RowLaw, START_LANE, Setting, Start, StartError};
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use std::sync::Arc;
 
 /// Where the trained scalars begin.
@@ -47,7 +47,7 @@ impl ScalarLaw {
 const SCALAR_LANE: u16 = START_LANE - 1;
 
 fn stream(setting: &Setting, lane: u16, beginning: u64) -> Stream {
-    Stream::at(Address { seed: setting.seed, replica: setting.replica, step: beginning, lane })
+    Stream::at(RngAddress { seed: setting.seed, replica: setting.replica, step: beginning, lane })
 }
 
 /// The rows of one start with scalars of their own law.

@@ -1,10 +1,22 @@
-//! The vocabulary of didact: what is learned ([`rule::LocalRule`]), from which inputs, how, and what is observed.
+//! The vocabulary of didact: what is learned, from which inputs, how, and what is observed.
+//!
+//! ```text
+//!  Problem                                    Record                 Trajectory
+//!    rule: LocalRule  (what is learned)         times, events          columns over time,
+//!    about: ModelInfo (names and remarks)       observables     ──►    per replica
+//!    spectrum         (the inputs)              replicas, seed
+//!    training, start, clock            ──►  Engine (other crates)
+//! ```
 //!
 //! Everything passes through two small things. A [`rule::LocalRule`] says what is learned: it sees the input only
 //! through its projections and answers with one number per trained row. A [`trajectory::Trajectory`] says what was
 //! observed. Engines, in other crates, turn the first into the second.
+//!
+//! Most models are a [`teacher_student::Student`] and a [`teacher_student::Teacher`] that are joined by a [`loss::Loss`]; see
+//! [`teacher_student`] for a whole one. A [`family::Family`] makes rules from parameters that a user writes.
 
 pub mod averages;
+pub mod builder;
 pub mod clock;
 pub mod composed_start;
 pub mod constraint;
@@ -25,6 +37,7 @@ pub mod start;
 pub mod teacher_student;
 pub mod trajectory;
 
+pub use builder::{BuildError, ProblemBuilder, RecordBuilder};
 pub use clock::Clock;
 pub use constraint::Constraint;
 pub use engine::{Cost, Engine, EngineError, EngineOptions, Monitor, NoMonitor, OptionError};

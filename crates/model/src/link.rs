@@ -40,7 +40,7 @@ impl Link {
         self.noisy
     }
 
-    /// Standard deviation of the noise unless told: a formula that names it means a standard normal.
+    /// Standard deviation of the noise where none is given: a formula that names it means a standard normal.
     pub fn standard_noise(&self) -> f64 {
         if self.noisy { 1.0 } else { 0.0 }
     }

@@ -13,6 +13,23 @@ use std::cell::{OnceCell, RefCell};
 use std::fmt::Debug;
 use std::sync::Arc;
 
+/// What every model has, with one line each, for lists.
+pub const CATALOGUE: [(&str, &str); 10] = [
+    ("loss", "generalisation error, label noise excluded"),
+    ("train_loss", "mean loss over the training set; engines `full-batch` and `dmft`"),
+    ("test_loss", "mean loss over fresh samples, label noise included"),
+    (
+        "Q[i,j]",
+        "overlap of trained rows i, j: covariance of their fields; Q0, Q2, ... for other orders of the spectrum",
+    ),
+    ("R[i,n]", "overlap of trained row i with frozen row n"),
+    ("T[n,m]", "overlap of frozen rows n, m"),
+    ("norm[i]", "length of trained row i"),
+    ("alignment[i,n]", "cosine between trained row i and frozen row n"),
+    ("scalar[j]", "trained scalar j"),
+    ("expression", "any formula of these, such as abs(R[0,0] - R[0,1]); * as an index stands for all"),
+];
+
 /// A state to be measured; what several observables need is computed once.
 #[derive(Debug)]
 pub struct Snapshot<'a> {
@@ -39,7 +56,7 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// With the mean loss over the training set, which overlaps do not tell.
+    /// With the mean loss over the training set, which does not follow from the overlaps.
     pub fn with_train_loss(mut self, value: f64) -> Self {
         self.train_loss = Some(value);
         self

@@ -24,6 +24,22 @@ pub enum Kind {
     Any,
 }
 
+impl Kind {
+    /// What a user may write, in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Number => "number",
+            Self::Count => "whole number from 1",
+            Self::Text => "word",
+            Self::Flag => "true or false",
+            Self::Numbers => "list of numbers",
+            Self::Matrix => "square matrix",
+            Self::Rows => "rows of numbers",
+            Self::Any => "any",
+        }
+    }
+}
+
 /// An input of a quantity.
 #[derive(Debug, Clone, Copy)]
 pub struct Input {
@@ -46,6 +62,8 @@ pub struct Quantity {
     pub summary: &'static str,
     /// What it depends on.
     pub inputs: &'static [Input],
+    /// Names of the entries that an answer may have; some need an input that is optional.
+    pub outputs: &'static [&'static str],
     /// Named entries of the answer.
     pub compute: fn(&Arguments) -> Result<Answer, QuantityError>,
 }
@@ -112,7 +130,14 @@ impl Quantity {
             }
             checked.insert(input.name.into(), value);
         }
-        (self.compute)(&Arguments(checked))
+        let answer = (self.compute)(&Arguments(checked))?;
+        debug_assert!(
+            answer.iter().all(|(name, _)| self.outputs.contains(name)),
+            "`{}` declares the outputs {:?} and gives {answer:?}",
+            self.name,
+            self.outputs
+        );
+        Ok(answer)
     }
 }
 
@@ -209,6 +234,7 @@ mod tests {
         name: "echo",
         summary: "says what it was given",
         inputs: &INPUTS,
+        outputs: &["sum", "flag", "columns", "free"],
         compute: |a| {
             let columns = if a.given("rows") { a.matrix("rows").cols() } else { 0 };
             Ok(vec![

@@ -51,7 +51,7 @@ pub struct Record {
     pub replicas: u32,
     /// Number of the first of them: replica r has the same random numbers whichever replicas run beside it.
     pub first_replica: u32,
-    /// Address of the random numbers.
+    /// RngAddress of the random numbers.
     pub seed: u64,
     /// How often simulations look for events, in the clock; the spacing of 2000 looks over the run unless given.
     pub watch_every: Option<f64>,

@@ -4,7 +4,7 @@ use crate::observable::Snapshot;
 use crate::overlaps::Overlaps;
 use crate::problem::Problem;
 use crate::record::Record;
-use crate::trajectory::{Column, EndState, Outcome, Passages, Statistics, Trajectory};
+use crate::trajectory::{EndState, Outcome, Passages, RecordedColumn, Statistics, Trajectory};
 use didact_math::linalg::Mat;
 use std::sync::Arc;
 
@@ -110,7 +110,7 @@ impl<'a> Recorder<'a> {
 impl Trajectory {
     /// A trajectory of no replicas: the names and times of a record.
     pub fn of_record(engine: &str, problem: &Problem, record: &Record) -> Self {
-        let column = |name: String| Column { name, curves: Vec::new() };
+        let column = |name: String| RecordedColumn { name, curves: Vec::new() };
         Self {
             engine: engine.into(),
             clock: problem.clock,
@@ -234,7 +234,10 @@ mod tests {
         // The second rise through 1.5, between 2 and 3, is no first passage.
         let passages: Vec<_> = trajectory.events.iter().map(|e| e.times[0]).collect();
         assert_eq!(passages, [Some(0.25), Some(3.375), None]);
-        assert_eq!(trajectory.columns[0], Column { name: "square".into(), curves: vec![vec![1.0, 1.0]] });
+        assert_eq!(
+            trajectory.columns[0],
+            RecordedColumn { name: "square".into(), curves: vec![vec![1.0, 1.0]] }
+        );
         assert_eq!((trajectory.outcomes, ends[0].saved, ends[0].time), (vec![stopped], 2, 3.5));
     }
 

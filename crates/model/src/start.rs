@@ -8,7 +8,7 @@ use crate::rule::Shape;
 use crate::spectrum::{Spectrum, SpectrumError};
 use didact_math::linalg::{Mat, NotPositive, cholesky_psd};
 use didact_math::random::BartlettFactor;
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -118,7 +118,7 @@ impl Start for Given {
     }
 }
 
-/// Where an earlier stage ended. Kept as it is: rounding may have left it a hair outside the cone of Gram matrices.
+/// Where an earlier stage ended. Kept as it is: rounding may have left it slightly outside the cone of Gram matrices.
 #[derive(Debug, Clone)]
 pub struct Continued {
     /// The overlaps there.
@@ -193,7 +193,7 @@ impl RandomRows {
             return Err(StartError::Scalars { given: self.scalars.len(), expected: shape.scalars });
         }
         let address =
-            Address { seed: setting.seed, replica: setting.replica, step: beginning, lane: START_LANE };
+            RngAddress { seed: setting.seed, replica: setting.replica, step: beginning, lane: START_LANE };
         let mut stream = Stream::at(address);
         let unit = (dimension as f64).sqrt().recip();
         let sizes = spectrum.multiplicities(dimension)?;

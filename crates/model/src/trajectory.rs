@@ -3,6 +3,7 @@
 use crate::clock::Clock;
 use crate::overlaps::Overlaps;
 use didact_math::linalg::Mat;
+use didact_math::random::statistics::SampleMean;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ pub struct Trajectory {
     /// Saved times.
     pub times: Vec<f64>,
     /// What was asked for, one column per observable.
-    pub columns: Vec<Column>,
+    pub columns: Vec<RecordedColumn>,
     /// First passages, one entry per event.
     pub events: Vec<Passages>,
     /// How every replica ended.
@@ -32,7 +33,7 @@ pub struct Trajectory {
 
 /// An observable over time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Column {
+pub struct RecordedColumn {
     /// Name of the observable.
     pub name: String,
     /// One curve per replica, with a value for every saved time that the replica reached.
@@ -114,33 +115,6 @@ pub struct EndState {
     pub weights: Option<Arc<Mat>>,
 }
 
-/// Mean over replicas at one time.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Mean {
-    /// The mean.
-    pub value: f64,
-    /// Its standard error (0 for a single replica).
-    pub error: f64,
-    /// Spread of single replicas.
-    pub deviation: f64,
-    /// Replicas that reached this time.
-    pub count: usize,
-}
-
-impl Mean {
-    /// Of the values of several replicas; NaN of none.
-    pub fn of(values: impl Iterator<Item = f64>) -> Self {
-        let moments: didact_math::random::statistics::Moments = values.collect();
-        let count = moments.count() as usize;
-        Self {
-            value: if count == 0 { f64::NAN } else { moments.mean() },
-            error: if count > 1 { moments.standard_error() } else { 0.0 },
-            deviation: if count > 1 { moments.variance().sqrt() } else { 0.0 },
-            count,
-        }
-    }
-}
-
 impl Trajectory {
     /// Number of replicas.
     pub fn replicas(&self) -> usize {
@@ -163,9 +137,9 @@ impl Trajectory {
     }
 
     /// Mean over the replicas that reached each time; `count` 0 and NaN where none did.
-    pub fn mean(&self, name: &str) -> Option<Vec<Mean>> {
+    pub fn mean(&self, name: &str) -> Option<Vec<SampleMean>> {
         let curves = self.curves(name)?;
-        let at = |time: usize| Mean::of(curves.iter().filter_map(|curve| curve.get(time).copied()));
+        let at = |time: usize| SampleMean::of(curves.iter().filter_map(|curve| curve.get(time).copied()));
         Some((0..self.times.len()).map(at).collect())
     }
 

@@ -4,7 +4,7 @@
 //! (seed, replica, chunk, lane): results do not depend on threads or on what else runs.
 
 use crate::chain::ReplicaAddress;
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 
 /// Numbers that one chunk aims at: enough to amortise a call, few enough to stay in the first-level cache.
 const CHUNK: usize = 2048;
@@ -76,7 +76,7 @@ impl StepNoise {
         let stream = |lane: u16| {
             let ReplicaAddress { seed, replica, stage } = self.address;
             // Stages share the step counter's upper half, so their chunks never meet.
-            Stream::at(Address { seed, replica, step: self.chunk | (u64::from(stage) << 40), lane })
+            Stream::at(RngAddress { seed, replica, step: self.chunk | (u64::from(stage) << 40), lane })
         };
         stream(NORMALS).fill_normal(&mut self.normals);
         if self.labels_per_step > 0 {
@@ -131,6 +131,6 @@ impl StepNoise {
     fn stream(&self, lane: u16) -> Stream {
         let ReplicaAddress { seed, replica, stage } = self.address;
         let step = (self.chunk - 1) * self.steps as u64 + self.position as u64;
-        Stream::at(Address { seed, replica, step: step | (u64::from(stage) << 40), lane })
+        Stream::at(RngAddress { seed, replica, step: step | (u64::from(stage) << 40), lane })
     }
 }

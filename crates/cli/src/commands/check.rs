@@ -1,11 +1,13 @@
 //! `didact check`: what would run.
 
+use crate::exit::Ending;
+use crate::units::{bytes, duration};
+use didact_experiment::source::printable;
 use didact_experiment::{Diagnostic, Experiment, Run, Size, Source};
 use serde_json::json;
 use std::path::Path;
-use std::process::ExitCode;
 
-pub(crate) fn check(file: &Path, size: Size, as_json: bool) -> Result<ExitCode, Diagnostic> {
+pub(crate) fn check(file: &Path, size: Size, as_json: bool) -> Result<Ending, Diagnostic> {
     let experiment = Experiment::new(Source::read(file)?, size, None)?;
     for remark in experiment.remarks() {
         complain!("warning: {remark}");
@@ -24,9 +26,9 @@ pub(crate) fn check(file: &Path, size: Size, as_json: bool) -> Result<ExitCode, 
             json!({"title": experiment.resolved.title, "folder": experiment.folder_name(), "jobs": runs,
                    "scan-points": experiment.scan_points()})
         );
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Ending::Done);
     }
-    say!("{}", experiment.resolved.title);
+    say!("{}", printable(&experiment.resolved.title));
     for (run, cost) in &costs {
         let steps = cost.steps.map_or("adaptive steps".into(), |s| format!("{s:.3e} steps"));
         say!(
@@ -52,22 +54,5 @@ pub(crate) fn check(file: &Path, size: Size, as_json: bool) -> Result<ExitCode, 
     }
     parts.push(format!("folder {}", experiment.folder_name()));
     say!("  {}", parts.join("; "));
-    Ok(ExitCode::SUCCESS)
-}
-
-fn bytes(count: f64) -> String {
-    match count {
-        c if c < 1e6 => format!("{:.0} kB", c / 1e3),
-        c if c < 1e9 => format!("{:.0} MB", c / 1e6),
-        c => format!("{:.1} GB", c / 1e9),
-    }
-}
-
-fn duration(seconds: f64) -> String {
-    match seconds {
-        s if s < 1.0 => format!("{:.0} ms", (s * 1e3).max(1.0)),
-        s if s < 120.0 => format!("{s:.0} s"),
-        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.1} h", s / 3600.0),
-    }
+    Ok(Ending::Done)
 }

@@ -1,10 +1,16 @@
 //! `didact compute`: a quantity as JSON.
 
+use super::list;
+use crate::exit::Ending;
 use didact_experiment::{Diagnostic, quantities};
 use serde_json::{Map, Value};
-use std::process::ExitCode;
 
-pub(crate) fn compute(quantity: &str, inputs: &[String]) -> Result<ExitCode, Diagnostic> {
+pub(crate) fn compute(quantity: &str, inputs: &[String], help: bool) -> Result<Ending, Diagnostic> {
+    if help {
+        let found = quantities::find(quantity).map_err(Diagnostic::new)?;
+        list::quantity(quantity, found);
+        return Ok(Ending::Done);
+    }
     let mut given = Map::new();
     for input in inputs {
         let Some((key, value)) = input.split_once('=') else {
@@ -20,5 +26,5 @@ pub(crate) fn compute(quantity: &str, inputs: &[String]) -> Result<ExitCode, Dia
     let object: Map<String, Value> =
         answer.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
     say!("{:#}", Value::Object(object));
-    Ok(ExitCode::SUCCESS)
+    Ok(Ending::Done)
 }

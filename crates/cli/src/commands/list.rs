@@ -1,68 +1,174 @@
-//! `didact list`: what there is, one line each.
+//! `didact list`: what there is, one line each; `didact list quantities NAME` and `didact list papers NAME` say more of one.
 
-use super::reproduce::PAPERS;
-use didact_experiment::Diagnostic;
+use crate::exit::Ending;
+use crate::papers::{self, Paper, PlannedCost};
 use didact_experiment::engines::EngineSpec;
 use didact_experiment::source::nearest;
+use didact_experiment::{Diagnostic, Size, quantities};
 use didact_families::Model;
-use serde_json::json;
-use std::process::ExitCode;
+use didact_model::quantity::Quantity;
+use rayon::prelude::*;
+use serde_json::{Value, json};
 
-const OBSERVABLES: [(&str, &str); 8] = [
-    ("loss", "generalisation error, label noise excluded"),
-    (
-        "Q[i,j]",
-        "overlap of trained rows i, j: covariance of their fields; Q0, Q2, ... for other orders of the spectrum",
-    ),
-    ("R[i,n]", "overlap of trained row i with frozen row n"),
-    ("T[n,m]", "overlap of frozen rows n, m"),
-    ("norm[i]", "length of trained row i"),
-    ("alignment[i,n]", "cosine between trained row i and frozen row n"),
-    ("scalar[j]", "trained scalar j"),
-    ("expression", "any formula of these, such as abs(R[0,0] - R[0,1]); * as an index stands for all"),
+/// Name and one line.
+type Rows = Vec<(String, String)>;
+
+/// The lists, in the order in which they are printed.
+const GROUPS: [(&str, fn() -> Rows); 7] = [
+    ("families", || owned(Model::catalogue())),
+    ("engines", || EngineSpec::catalogue().into_iter().map(|e| (e.name, e.about.into())).collect()),
+    ("activations", || owned(didact_math::activation::catalogue())),
+    ("functions", didact_math::expression::catalogue),
+    ("observables", || owned(didact_model::observable::CATALOGUE)),
+    ("quantities", || quantities::all().into_iter().map(|(path, q)| (path, q.summary.into())).collect()),
+    ("papers", || papers::all().into_iter().map(|p| (p.key.into(), p.row.title)).collect()),
 ];
 
-pub(crate) fn list(what: Option<&str>, as_json: bool) -> Result<ExitCode, Diagnostic> {
-    let owned =
-        |list: &[(&str, &str)]| list.iter().map(|(a, b)| ((*a).to_string(), (*b).to_string())).collect();
-    let quantities = didact_experiment::quantities::all()
-        .into_iter()
-        .map(|(path, q)| (path, q.summary.to_string()))
-        .collect();
-    let engines = EngineSpec::catalogue().into_iter().map(|e| (e.name, e.about.to_string()));
-    let papers = PAPERS.iter().map(|(family, figure, text)| (format!("{family}/{figure}"), title(text)));
-    let groups: [(&str, Vec<(String, String)>); 6] = [
-        ("families", owned(&Model::catalogue())),
-        ("engines", engines.collect()),
-        ("activations", owned(&didact_math::activation::catalogue())),
-        ("observables", owned(&OBSERVABLES)),
-        ("quantities", quantities),
-        ("papers", papers.collect()),
-    ];
-    let names = groups.each_ref().map(|g| g.0);
+fn owned<'a>(list: impl IntoIterator<Item = (&'a str, &'a str)>) -> Rows {
+    list.into_iter().map(|(name, about)| (name.into(), about.into())).collect()
+}
+
+pub(crate) fn list(what: Option<&str>, name: Option<&str>, as_json: bool) -> Result<Ending, Diagnostic> {
+    match (what, name) {
+        (Some("papers"), None) => papers(&papers::all(), as_json)?,
+        (Some("papers"), Some(name)) => paper(name, as_json)?,
+        (Some("quantities"), Some(name)) => {
+            let found = quantities::find(name).map_err(Diagnostic::new)?;
+            if as_json {
+                say!("{:#}", quantity_json(name, found));
+            } else {
+                quantity(name, found);
+            }
+        }
+        (what, None) => groups(what, as_json)?,
+        (what, Some(name)) => {
+            let message = format!("`{}` has nothing to say of `{name}` alone", what.unwrap_or_default());
+            return Err(Diagnostic::new(message)
+                .hint("quantities and papers have: `didact list quantities committee/plateau`"));
+        }
+    }
+    Ok(Ending::Done)
+}
+
+fn groups(what: Option<&str>, as_json: bool) -> Result<(), Diagnostic> {
+    let names = GROUPS.map(|g| g.0);
     if let Some(wanted) = what.filter(|w| !names.contains(w)) {
         let hint = nearest(wanted, &names)
             .map_or_else(|| format!("lists are {}", names.join(", ")), |n| format!("did you mean `{n}`?"));
         return Err(Diagnostic::new(format!("nothing to list under `{wanted}`")).hint(hint));
     }
-    let chosen = groups.iter().filter(|g| what.is_none_or(|w| w == g.0));
+    let chosen = GROUPS.iter().filter(|g| what.is_none_or(|w| w == g.0));
     if as_json {
         let object: serde_json::Map<_, _> =
-            chosen.map(|(name, rows)| ((*name).to_string(), json!(rows))).collect();
-        say!("{:#}", serde_json::Value::Object(object));
-        return Ok(ExitCode::SUCCESS);
+            chosen.map(|(name, rows)| ((*name).to_string(), json!(rows()))).collect();
+        say!("{:#}", Value::Object(object));
+        return Ok(());
     }
     for (name, rows) in chosen {
         say!("{name}");
-        for (key, about) in rows {
+        for (key, about) in rows() {
             say!("  {key:<26} {about}");
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-/// The title line of a description.
-fn title(text: &str) -> String {
-    let line = text.lines().find_map(|l| l.strip_prefix("title"));
-    line.map(|l| l.trim_start_matches([' ', '=']).trim_matches('"').to_string()).unwrap_or_default()
+/// A quantity: what it is, its inputs and the entries of its answer.
+pub(crate) fn quantity(path: &str, quantity: &Quantity) {
+    say!("{path}: {}", quantity.summary);
+    say!("inputs");
+    for input in quantity.inputs {
+        let default = match input.default {
+            None => "required".into(),
+            Some("null") => "optional".into(),
+            Some(value) => format!("default {value}"),
+        };
+        say!("  {:<16} {:<22} {default:<18} {}", input.name, input.kind.words(), input.about);
+    }
+    say!("outputs\n  {}", quantity.outputs.join(", "));
+}
+
+fn quantity_json(path: &str, quantity: &Quantity) -> Value {
+    let inputs = quantity.inputs.iter().map(|input| {
+        json!({"name": input.name, "type": input.kind.words(), "required": input.default.is_none(),
+               "default": input.default.and_then(|d| serde_json::from_str::<Value>(d).ok()), "about": input.about})
+    });
+    json!({"quantity": path, "summary": quantity.summary, "inputs": inputs.collect::<Vec<_>>(), "outputs": quantity.outputs})
+}
+
+const SIZES: [(&str, Size); 3] = [("quick", Size::Quick), ("normal", Size::Normal), ("full", Size::Full)];
+
+/// The papers with the planner's estimate of their time at each size.
+pub(crate) fn papers(papers: &[Paper], as_json: bool) -> Result<(), Diagnostic> {
+    let costs: Vec<[PlannedCost; 3]> = papers
+        .par_iter()
+        .map(|paper| {
+            let [quick, normal, full] = SIZES.map(|(_, size)| paper.estimate(size));
+            Ok([quick?, normal?, full?])
+        })
+        .collect::<Result<_, Diagnostic>>()?;
+    if as_json {
+        let rows = papers.iter().zip(&costs).map(|(paper, costs)| {
+            let estimates: serde_json::Map<String, Value> = SIZES
+                .iter()
+                .zip(costs)
+                .map(|((size, _), cost)| {
+                    let estimate =
+                        json!({"seconds-of-one-core": cost.seconds, "scan-points": cost.scan_points});
+                    ((*size).to_string(), estimate)
+                })
+                .collect();
+            let mut row = paper_json(paper);
+            row["estimates"] = Value::Object(estimates);
+            row
+        });
+        say!("{:#}", json!({"papers": rows.collect::<Vec<_>>()}));
+        return Ok(());
+    }
+    say!("papers");
+    say!("  {:<24} {:>7}  {:>10} {:>10} {:>10}  title", "key", "figures", "--quick", "normal", "--full");
+    for (paper, costs) in papers.iter().zip(&costs) {
+        let [quick, normal, full] = costs.map(|cost| cost.words());
+        let figures = paper.figures.len();
+        say!("  {:<24} {figures:>7}  {quick:>10} {normal:>10} {full:>10}  {}", paper.key, paper.row.title);
+    }
+    say!(
+        "  times: seconds of one core as the planner estimates them, not measured; `+` where scans come on top, which it cannot estimate"
+    );
+    Ok(())
+}
+
+/// One paper: its row of the registry and its figures.
+fn paper(key: &str, as_json: bool) -> Result<(), Diagnostic> {
+    let papers = papers::all();
+    let figures = papers::find(&papers, key)?;
+    let paper = figures[0].0;
+    if as_json {
+        say!("{:#}", paper_json(paper));
+        return Ok(());
+    }
+    let row = &paper.row;
+    say!("{}: {}\n  {}. {}", paper.key, row.title, row.citation, row.locator);
+    for (what, text) in [
+        ("families", row.families.join(", ").as_str()),
+        ("guide", &row.guide),
+        ("derivation", &row.derivation),
+        ("golden numbers", &row.golden),
+    ] {
+        say!("  {what:<16} {text}");
+    }
+    say!("figures");
+    for (paper, figure) in figures {
+        say!("  {:<44} {}", format!("{}/{}", paper.key, figure.name), figure.title());
+    }
+    Ok(())
+}
+
+fn paper_json(paper: &Paper) -> Value {
+    let row = &paper.row;
+    let figure =
+        |f: &papers::PaperFigure| json!({"figure": format!("{}/{}", paper.key, f.name), "title": f.title()});
+    json!({"key": paper.key, "title": row.title, "citation": row.citation, "locator": row.locator,
+           "families": row.families, "guide": row.guide, "golden": row.golden, "derivation": row.derivation,
+           "figures": paper.figures.iter().map(figure).collect::<Vec<_>>()})
 }

@@ -1,52 +1,39 @@
 //! `didact reproduce`: figures of papers, and a verdict on each of their claims.
 
-use super::{run, show};
-use crate::Options;
-use didact_experiment::execute::all_hold;
-use didact_experiment::source::nearest;
-use didact_experiment::{Diagnostic, Experiment, Source};
+use super::{list, run, show};
+use crate::exit::Ending;
+use crate::{Options, papers};
+use didact_experiment::{Diagnostic, Experiment};
 use serde_json::json;
-use std::process::ExitCode;
 
-/// (family, figure, description), carried in the binary.
-pub(crate) const PAPERS: &[(&str, &str, &str)] = &include!(concat!(env!("OUT_DIR"), "/papers.rs"));
-
-pub(crate) fn reproduce(what: Option<&str>, options: &Options) -> Result<ExitCode, Diagnostic> {
-    let chosen: Vec<_> = PAPERS
-        .iter()
-        .filter(|(family, figure, _)| what.is_none_or(|w| w == *family || w == format!("{family}/{figure}")))
-        .collect();
-    if chosen.is_empty() {
-        let names: Vec<String> =
-            PAPERS.iter().flat_map(|(f, g, _)| [(*f).to_string(), format!("{f}/{g}")]).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let wanted = what.unwrap_or("anything");
-        let hint = nearest(wanted, &names)
-            .map_or_else(|| "see `didact list papers`".into(), |n| format!("did you mean `{n}`?"));
-        return Err(Diagnostic::new(format!("no paper `{wanted}`")).hint(hint));
+pub(crate) fn reproduce(wanted: &[String], options: &Options) -> Result<Ending, Diagnostic> {
+    let papers = papers::all();
+    if wanted.is_empty() {
+        list::papers(&papers, options.json)?;
+        complain!("hint: name a paper, or one figure of it: `didact reproduce committee --quick`");
+        return Ok(Ending::Done);
+    }
+    let mut chosen = Vec::new();
+    for name in wanted {
+        chosen.extend(papers::find(&papers, name)?);
     }
     run::prepare(options)?;
+    // All are checked before the first one runs.
     let mut experiments = Vec::new();
-    for (family, figure, text) in chosen {
-        let source = Source { name: format!("papers/{family}/{figure}.toml"), text: (*text).to_string() };
-        experiments.push((
-            format!("{family}/{figure}"),
-            Experiment::new(source, options.size.size(), options.seed)?,
-        ));
+    for (paper, figure) in chosen {
+        let experiment = Experiment::new(figure.source(paper.key), options.size.size(), options.seed)?;
+        experiments.push((format!("{}/{}", paper.key, figure.name), experiment));
     }
-    let (mut holds, mut reports) = (true, Vec::new());
+    let (mut outcome, mut reports) = (Ending::Done, Vec::new());
     for (name, experiment) in &experiments {
         let finished = run::execute(experiment, options)?;
-        holds &= all_hold(&finished.claims) && finished.failures.is_empty();
         let title = format!("{name}: {}", experiment.resolved.title);
-        if options.json {
-            reports.push(show::as_json(&title, &finished));
-        } else {
-            show::finished(&title, &finished);
-        }
+        let (report, ended) = show::finished(&title, &finished, options.json);
+        outcome = outcome.and(ended);
+        reports.extend(report);
     }
     if options.json {
         say!("{:#}", json!(reports));
     }
-    Ok(ExitCode::from(u8::from(!holds)))
+    Ok(outcome)
 }

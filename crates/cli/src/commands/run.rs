@@ -2,26 +2,23 @@
 
 use super::show;
 use crate::Options;
+use crate::exit::Ending;
 use crate::progress::{self, Progress};
-use didact_experiment::execute::all_hold;
 use didact_experiment::{Diagnostic, Experiment, Failure, Finished, Source};
 use std::path::Path;
-use std::process::ExitCode;
 
-pub(crate) fn run(file: &Path, options: &Options) -> Result<ExitCode, Diagnostic> {
+pub(crate) fn run(file: &Path, options: &Options) -> Result<Ending, Diagnostic> {
     prepare(options)?;
     let experiment = Experiment::new(Source::read(file)?, options.size.size(), options.seed)?;
     let finished = execute(&experiment, options)?;
-    let title = &experiment.resolved.title;
-    if options.json {
-        say!("{:#}", show::as_json(title, &finished));
-    } else {
-        show::finished(title, &finished);
+    let (report, outcome) = show::finished(&experiment.resolved.title, &finished, options.json);
+    if let Some(report) = report {
+        say!("{report:#}");
     }
-    Ok(ExitCode::from(u8::from(!all_hold(&finished.claims))))
+    Ok(outcome)
 }
 
-/// Threads and Ctrl-C. Before anything is planned: a plan asks how many threads there are, which settles the number.
+/// Threads and signals. Before anything is planned: a plan asks how many threads there are, which settles the number.
 pub(crate) fn prepare(options: &Options) -> Result<(), Diagnostic> {
     progress::listen();
     if let Some(threads) = options.threads {

@@ -1,13 +1,13 @@
 //! `didact schema`: what a description may say.
 
+use crate::exit::Ending;
 use didact_experiment::reference;
-use std::process::ExitCode;
 
-pub(crate) fn schema(markdown: bool) -> ExitCode {
+pub(crate) fn schema(markdown: bool) -> Ending {
     if markdown {
         say!("{}", reference::markdown().trim_end());
     } else {
         say!("{:#}", reference::schema());
     }
-    ExitCode::SUCCESS
+    Ending::Done
 }

@@ -89,26 +89,64 @@ fn a_killed_run_is_resumed_to_the_same_bytes() {
     std::fs::remove_file(file).unwrap();
 }
 
-#[test]
+/// A run that takes long, started; its folder and its description.
 #[cfg(unix)]
-fn an_interrupted_run_says_how_to_go_on_and_goes_on() {
-    let out = temporary("interrupted");
+fn long_run(name: &str) -> (std::process::Child, std::path::PathBuf, std::path::PathBuf) {
+    let out = temporary(name);
     let file = out.with_extension("toml");
-    let long = DESCRIPTION.replace("dimension = 4000", "dimension = 400000");
-    std::fs::write(&file, long).unwrap();
+    std::fs::write(&file, DESCRIPTION.replace("dimension = 4000", "dimension = 400000")).unwrap();
     let mut command = didact();
     command.arg("run").arg(&file).arg("--out").arg(&out).stderr(std::process::Stdio::piped());
     let child = command.spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(600));
-    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    // The folder is made after everything that listens to signals.
+    let begun = std::time::Instant::now();
+    while !out.exists() && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    (child, out, file)
+}
+
+#[cfg(unix)]
+fn signal(child: &std::process::Child, name: &str) {
+    std::process::Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+}
+
+/// Ctrl-C, a batch system that ends a job, a terminal that is closed.
+#[test]
+#[cfg(unix)]
+fn an_interrupted_run_says_how_to_go_on_and_goes_on() {
+    for name in ["-INT", "-TERM", "-HUP"] {
+        let (child, out, file) = long_run(&format!("interrupted{name}"));
+        signal(&child, name);
+        let ended = child.wait_with_output().unwrap();
+        let message = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(2), "{name}: {message}");
+        assert!(
+            message.contains("interrupted") && message.contains("goes on from there"),
+            "{name}: {message}"
+        );
+        assert!(finished_folders(&out).is_empty(), "{name}");
+        // The theory of all points was done in that time; it is kept.
+        let partial = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
+        assert!(partial.join("description.toml").exists(), "{name}");
+        std::fs::remove_dir_all(out).unwrap();
+        std::fs::remove_file(file).unwrap();
+    }
+}
+
+/// Both signals wait while the process is stopped, so that it cannot end in good order between them. Which of them comes second
+/// is up to the system; that one ends it.
+#[test]
+#[cfg(unix)]
+fn a_second_signal_ends_at_once_with_the_code_of_shells() {
+    let (child, out, file) = long_run("twice");
+    for name in ["-STOP", "-TERM", "-INT", "-CONT"] {
+        signal(&child, name);
+    }
     let ended = child.wait_with_output().unwrap();
     let message = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert_eq!(ended.status.code(), Some(2), "{message}");
-    assert!(message.contains("interrupted") && message.contains("goes on from there"), "{message}");
-    assert!(finished_folders(&out).is_empty());
-    // The theory of all points was done in that time; it is kept.
-    let partial = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
-    assert!(partial.join("description.toml").exists());
+    assert!(matches!(ended.status.code(), Some(130 | 143)), "{:?}: {message}", ended.status);
     std::fs::remove_dir_all(out).unwrap();
     std::fs::remove_file(file).unwrap();
 }

@@ -8,7 +8,7 @@ use didact_math::linalg::Mat;
 use didact_math::ode::{Options, Saving};
 use didact_model::observable::{self, Observable, Risk};
 use didact_model::start::Given;
-use didact_model::trajectory::Column;
+use didact_model::trajectory::RecordedColumn;
 use didact_model::{
     Clock, Constraint, Engine, LocalRule, Needed, NoMonitor, Overlaps, Problem, Record, Spectrum, Training,
     Trajectory,
@@ -228,7 +228,7 @@ enum Statistic {
 /// Three times as many runs as the reference, so that its tolerance (5 of its own errors) is 4.3 errors of the difference.
 fn sgd(inputs: &Inputs, statistic: Statistic) -> Answer {
     let run = ensemble(inputs);
-    let column = |column: &Column| run.mean(&column.name).expect("a column")[0];
+    let column = |column: &RecordedColumn| run.mean(&column.name).expect("a column")[0];
     let (loss, order) = run.columns.split_first().expect("columns");
     let (values, errors): (Vec<f64>, Vec<f64>) = match statistic {
         Statistic::Risk => {

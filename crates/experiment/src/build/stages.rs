@@ -2,14 +2,14 @@
 
 use super::start::restart;
 use super::{problem, record};
-use crate::description::{Description, Stage as StageSpec};
+use crate::description::{Description, Stage};
 use crate::overrides;
-use crate::schedule::{END_OF_STAGE, Stage};
+use crate::schedule::{END_OF_STAGE, PlannedStage};
 use crate::source::{Diagnostic, Source};
 use didact_model::{Event, Problem, Record, observable};
 
 /// What a run writes down, and its stages: those of the schedule in order, then training as described outside of it.
-pub fn stages(description: &Description, source: &Source) -> Result<(Record, Vec<Stage>), Diagnostic> {
+pub fn stages(description: &Description, source: &Source) -> Result<(Record, Vec<PlannedStage>), Diagnostic> {
     let mut plain = description.clone();
     let schedule = plain.training.as_mut().map(|t| std::mem::take(&mut t.stage)).unwrap_or_default();
     let last = problem(&plain, source)?;
@@ -23,16 +23,16 @@ pub fn stages(description: &Description, source: &Source) -> Result<(Record, Vec
         let event = end_event(stage, &draft, &key("until"), source)?;
         let until = stage.until.time.unwrap_or(f64::INFINITY).min(record.end());
         let restart = stage.restart.as_ref().map(|r| restart(r, &key("restart"), source)).transpose()?;
-        stages.push(Stage { draft, model: model(&changed), until, event, restart });
+        stages.push(PlannedStage { draft, model: model(&changed), until, event, restart });
     }
     let until = record.end();
-    stages.push(Stage { draft: last, model: model(&plain), until, event: None, restart: None });
+    stages.push(PlannedStage { draft: last, model: model(&plain), until, event: None, restart: None });
     Ok((record, stages))
 }
 
 /// The event that ends a stage, if it does not end at a time alone.
 fn end_event(
-    stage: &StageSpec,
+    stage: &Stage,
     problem: &Problem,
     key: &str,
     source: &Source,

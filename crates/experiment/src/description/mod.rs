@@ -2,19 +2,21 @@
 //!
 //! Unknown keys are refused. Every default is written out in the resolved copy that a run keeps.
 
+mod claims;
 mod figures;
-mod measures;
 mod run;
 mod training;
 
+pub use crate::measures::{Measure, MeasureKind};
+pub use claims::{Check, Claim, Erratum};
 pub use figures::{FigureSpec, InsetSpec, PanelSpec, Series, SeriesStyle};
-pub use measures::{Check, Claim, Erratum, Extremum, FitErrors, Measure, MeasureKind};
 pub use run::RunSpec;
 pub use training::{
     NamedTeachers, RestartSpec, RowsSpec, ScalarsLaw, ScalarsSpec, SpectrumSpec, Stage, StartSpec,
     TeachersSpec, TrainingSpec, Until,
 };
 
+use crate::measures::Dependency;
 use didact_families::Model;
 use didact_model::Clock;
 use didact_model::Reference;
@@ -110,11 +112,12 @@ impl Description {
     /// What to cite: the papers of the model, and of the families whose quantities are asked for.
     pub fn references(&self) -> Vec<Reference> {
         let mut all = self.model.as_ref().map(Model::references).unwrap_or_default();
-        let measured = self.measure.iter().filter_map(|m| match &m.kind {
-            MeasureKind::Quantity { quantity, .. } => Some(quantity),
+        let measured = self.measure.iter().flat_map(|m| m.kind.depends_on());
+        let measured = measured.filter_map(|dependency| match dependency {
+            Dependency::Quantity { path, .. } => Some(path.name),
             _ => None,
         });
-        for path in self.scan.iter().map(|s| &s.quantity).chain(measured) {
+        for path in self.scan.iter().map(|s| s.quantity.as_str()).chain(measured) {
             let family = path.split('/').next().unwrap_or_default();
             for reference in Model::references_of(family) {
                 if !all.contains(&reference) {
@@ -158,6 +161,7 @@ pub struct RecordSpec {
     pub clock: Clock,
     /// Independent repetitions of every run.
     #[serde(default = "one")]
+    #[schemars(range(max = 1_000_000))]
     pub replicas: u32,
     /// Seed of all random numbers.
     #[serde(default)]
@@ -217,6 +221,7 @@ pub struct Spaced {
     /// Last value.
     pub to: f64,
     /// How many.
+    #[schemars(range(max = 1_000_000))]
     pub points: usize,
     /// `linear` or `log`.
     #[serde(default)]

@@ -19,6 +19,7 @@ pub struct TrainingSpec {
     pub scaling: StepScaling,
     /// Samples per step.
     #[serde(default = "one")]
+    #[schemars(range(max = 10_000_000))]
     pub batch: usize,
     /// Standard deviation of the noise on labels; unless given, 1 where the model names its noise, else 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,6 +130,7 @@ pub enum SpectrumSpec {
     /// λ_l ∝ l^{−(1+beta)}, l = 1..levels, of mean 1.
     PowerLaw {
         /// Number of distinct eigenvalues L.
+        #[schemars(range(max = 1_000_000))]
         levels: usize,
         /// β > 0.
         beta: f64,

@@ -3,7 +3,7 @@
 mod scans;
 
 use crate::description::{FigureSpec, InsetSpec, PanelSpec, Series, SeriesStyle};
-use crate::measure::Measured;
+use crate::measures::Measured;
 use crate::points::Point;
 use crate::results::Results;
 use didact_figure::{Band, ErrorBars, Histogram, Layer, Line, Markers, Uneven};

@@ -58,7 +58,9 @@ fn compare(problem: &Problem, names: &[&str], steps: usize, replicas: u32) {
         };
         let (a, b) = (from_start(&theory), from_start(&simulation));
         for t in 1..=steps {
-            let mean = |runs: &[Vec<f64>]| didact_model::trajectory::Mean::of(runs.iter().map(|r| r[t]));
+            let mean = |runs: &[Vec<f64>]| {
+                didact_math::random::statistics::SampleMean::of(runs.iter().map(|r| r[t]))
+            };
             let (p, q) = (mean(&a), mean(&b));
             let z = (p.value - q.value) / p.error.hypot(q.error);
             assert!(z.abs() < 5.0, "{name} at step {t}: theory {p:?}, simulation {q:?}, z = {z}");

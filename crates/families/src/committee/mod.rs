@@ -6,16 +6,9 @@
 //! Worschech & Rosenow (2024). Order-parameter equations: docs/derivations/power-law-spectra.md#s3. Learning-rate and
 //! time conventions: `docs/conventions.md`.
 
-mod angles;
-mod averages;
-mod conditional;
-mod erf;
-mod kicks;
-mod nearby;
-mod planes;
-mod plateau;
+pub mod predictions;
+mod quantities;
 mod rule;
-pub mod spectra;
 
 use super::{Family, ModelError, Reference};
 use didact_math::activation;
@@ -45,8 +38,10 @@ pub enum Output {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Committee {
     /// K, hidden units of the student.
+    #[schemars(range(max = 2048))]
     pub students: usize,
     /// M, hidden units of the teacher.
+    #[schemars(range(max = 2048))]
     pub teachers: usize,
     /// g: a name (`erf(z/sqrt2)`, `relu`, `He3`, …) or an expression in x.
     pub activation: String,
@@ -159,8 +154,7 @@ impl Family for Committee {
     }
 
     fn quantities() -> &'static [Quantity] {
-        static ALL: LazyLock<Vec<Quantity>> =
-            LazyLock::new(|| [plateau::QUANTITIES, &spectra::quantities::all()].concat());
+        static ALL: LazyLock<Vec<Quantity>> = LazyLock::new(quantities::all);
         &ALL
     }
 

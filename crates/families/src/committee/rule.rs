@@ -1,7 +1,14 @@
 //! The learning rule: the networks of student and teacher, and what their pair knows in closed form.
 
-use super::averages::{self, Route};
-use super::kicks;
+mod angles;
+mod averages;
+mod conditional;
+mod erf;
+mod kicks;
+mod nearby;
+mod planes;
+
+use averages::Route;
 use didact_math::activation::Activation;
 use didact_model::loss::Prefactor;
 use didact_model::rule::{Averages, Batch, Kick, Law, Needed, Sample, Shape};
@@ -89,9 +96,9 @@ pub(super) type CommitteeRule = TeacherStudent<Hidden, Labels, Forms>;
 /// What is known in closed form of the square loss of two committees.
 #[derive(Debug, Clone)]
 pub(super) struct Forms {
-    pub(super) route: Route,
+    route: Route,
     /// w, the weight of the loss w (y − f)²/2.
-    pub(super) weight: f64,
+    weight: f64,
     /// At the starting output weights: computed once, since they are asked for at every right-hand side of an ODE.
     fixed: OutputFactors,
 }

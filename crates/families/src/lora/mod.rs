@@ -9,20 +9,13 @@
 //! errs (docs/derivations/lora.md#s12). Derived in docs/derivations/lora.md; how to use it is in docs/guides/lora.md.
 //! Loss (y − f)²/2 unless said otherwise; time t = step size × steps.
 
-mod batch;
-pub mod flow;
-pub mod hermite;
-mod labels;
-pub mod landscape;
-pub mod large_batch;
-mod noise;
-pub mod population;
+pub mod predictions;
 mod quantities;
-pub mod search_phase;
+mod rule;
 mod single_index;
 pub mod two_layer;
-pub mod two_stage;
 
+pub use predictions::{flow, hermite, landscape, large_batch, population, search_phase, two_stage};
 pub use single_index::{LoraSingleIndex, Misalignment, NamedMisalignment};
 pub use two_layer::LoraTwoLayer;
 

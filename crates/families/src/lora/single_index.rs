@@ -1,19 +1,15 @@
-//! The single-index model: parameters, rule and observables.
+//! The single-index model: parameters and observables.
 
-use super::batch::{self, Sliced, TOGETHER};
 use super::landscape::Landscape;
-use super::population::{FieldLaw, LossName, Population};
+use super::population::{LossName, Population};
+use super::rule::{Neuron, SingleIndexRule};
 use crate::{Family, ModelError, Reference, Refusal};
 use didact_math::activation::{self, Activation, Form};
-use didact_math::simd::add_scaled;
 use didact_model::composed_start::ScalarLaw;
-use didact_model::loss::Loss;
 use didact_model::observable::{Observable, Snapshot};
 use didact_model::problem::Problem;
 use didact_model::quantity::Quantity;
-use didact_model::rule::{
-    Averages, Batch, BatchRule, CurvatureRule, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape,
-};
+use didact_model::rule::{Law, LocalRule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, OnceLock};
@@ -157,18 +153,7 @@ impl Family for LoraSingleIndex {
         self.check_weights()?;
         let population = self.population()?;
         let [teacher, _] = self.activations()?;
-        let label = match self.labels.trim() {
-            "squared" | "y^2" => Sliced::squared(teacher.clone()),
-            _ => Sliced::new(population.teacher.clone()),
-        };
-        let student = Sliced::new(population.student.clone());
-        Ok(Arc::new(SingleIndexRule {
-            loss: self.loss.loss(),
-            label,
-            student,
-            population,
-            neuron: self.neuron(),
-        }))
+        Ok(Arc::new(SingleIndexRule::new(population, teacher, &self.labels, self.neuron())))
     }
 
     /// u = 0: what an adapter has of order d^{−1/2} vanishes as d → ∞.
@@ -227,150 +212,6 @@ impl Family for LoraSingleIndex {
         all.push(Self { teacher_activation: Some("relu".into()), ..Self::matched(0.5, "erf(z)") });
         all.push(Self { teacher_activation: Some("He3".into()), ..Self::matched(0.5, "relu") });
         all
-    }
-}
-
-/// Fields: w·x (trained), w*·x and, when misaligned, ξ·x (frozen); one scalar, u.
-#[derive(Debug, Clone)]
-struct SingleIndexRule {
-    population: Population,
-    loss: Loss,
-    label: Sliced,
-    student: Sliced,
-    neuron: Neuron,
-}
-
-/// How the student's neuron W is made of the rows.
-#[derive(Debug, Clone, Copy)]
-struct Neuron {
-    mu: f64,
-    misalignment: Option<f64>,
-}
-
-impl Neuron {
-    /// w* and, when misaligned, ξ.
-    fn frozen(&self) -> usize {
-        if self.misalignment.is_some() { 2 } else { 1 }
-    }
-
-    /// W as a combination of the fields, (u, μ, b).
-    fn weights(&self, scalars: &[f64]) -> [f64; 3] {
-        [scalars[0], self.mu, self.misalignment.unwrap_or(0.0)]
-    }
-
-    /// The law of (λ*, s) at a covariance of the fields.
-    fn law(&self, law: &Law) -> FieldLaw {
-        let weights = self.weights(law.scalars);
-        let p = 1 + self.frozen();
-        let along = |row: usize| (0..p).map(|j| weights[j] * law.covariance[(row, j)]).sum::<f64>();
-        let variance: f64 = (0..p).map(|i| weights[i] * along(i)).sum();
-        FieldLaw::new(law.covariance[(1, 1)], along(1), variance)
-    }
-}
-
-impl SingleIndexRule {
-    /// s = W·x.
-    fn field(&self, sample: &Sample) -> f64 {
-        self.neuron.weights(sample.scalars).iter().zip(sample.fields).map(|(w, h)| w * h).sum()
-    }
-}
-
-impl LocalRule for SingleIndexRule {
-    fn shape(&self) -> Shape {
-        Shape { trained: 1, frozen: self.neuron.frozen(), scalars: 1, ..Shape::default() }
-    }
-
-    fn loss(&self, sample: &Sample) -> f64 {
-        let label = self.population.teacher.value(sample.fields[1]) + sample.noise;
-        let output = self.population.student.value(self.field(sample));
-        self.loss.value(output, label)
-    }
-
-    fn kick(&self, sample: &Sample, out: &mut Kick) {
-        let label = self.population.teacher.value(sample.fields[1]) + sample.noise;
-        let (output, slope) = self.population.student.value_and_slope(self.field(sample));
-        let common = self.loss.slope(output, label) * slope;
-        out.rows[0] = common * sample.scalars[0];
-        out.scalars[0] = common * sample.fields[0];
-    }
-
-    /// With w the weight of the loss and L_c, L_r at the law of (λ*, s):
-    ///
-    ///   A = w u (2u L_r,  L_c + 2μ L_r,  2b L_r),   E[∂loss/∂u] = A C e_w/u,   N = w²u²(E[e²σ′²] + s²E[σ′²])
-    ///
-    /// (docs/derivations/lora.md#s4).
-    fn averages(&self, law: &Law, needed: Needed, out: &mut Averages) {
-        let (fields, [u, mu, b]) = (self.neuron.law(law), self.neuron.weights(law.scalars));
-        let slopes = self.population.slopes(fields);
-        let weight = self.population.loss.weight();
-        let pulls = [
-            2.0 * u * slopes.variance,
-            slopes.overlap + 2.0 * mu * slopes.variance,
-            2.0 * b * slopes.variance,
-        ];
-        let p = self.shape().rows();
-        for (j, pull) in pulls[..p].iter().enumerate() {
-            out.drift[(0, j)] = weight * u * pull;
-        }
-        out.scalars[0] = weight * (0..p).map(|j| pulls[j] * law.covariance[(0, j)]).sum::<f64>();
-        if needed == Needed::DriftAndNoise {
-            let mut noise = self.population.gradient_noise(fields);
-            if law.label_noise > 0.0 {
-                noise += law.label_noise.powi(2) * self.population.squared_slope(fields.student);
-            }
-            out.noise[(0, 0)] = (weight * u).powi(2) * noise;
-        }
-        out.error = 0.0;
-    }
-
-    fn risk(&self, law: &Law) -> f64 {
-        self.population.loss.weight() * self.population.loss(self.neuron.law(law))
-    }
-
-    fn batch(&self) -> Option<&dyn BatchRule> {
-        Some(self)
-    }
-
-    fn curved(&self) -> Option<&dyn CurvatureRule> {
-        Some(self)
-    }
-}
-
-impl BatchRule for SingleIndexRule {
-    fn kick_batch(&self, samples: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
-        let n = samples.size;
-        let [u, mu, b] = self.neuron.weights(samples.scalars);
-        let weight = -self.population.loss.weight();
-        let residual = if self.population.loss.has_residual() { 1.0 } else { 0.0 };
-        let (mut s, mut value, mut slope, mut label) =
-            ([0.0; TOGETHER], [0.0; TOGETHER], [0.0; TOGETHER], [0.0; TOGETHER]);
-        scalars[0] = 0.0;
-        let mut from = 0;
-        while from < n {
-            let count = TOGETHER.min(n - from);
-            let field = |k: usize| &samples.fields[k * n + from..k * n + from + count];
-            let (own, teacher) = (field(0), field(1));
-            let (s, value, slope, label) =
-                (&mut s[..count], &mut value[..count], &mut slope[..count], &mut label[..count]);
-            batch::combine(u, own, mu, teacher, s);
-            if self.neuron.misalignment.is_some() {
-                add_scaled(s, b, field(2));
-            }
-            self.student.values_and_slopes(s, value, slope);
-            self.label.values(teacher, label);
-            let out = &mut rows[from..from + count];
-            let noise = &samples.noise[from..from + count];
-            batch::pulls(weight, label, noise, residual, value, slope, out);
-            scalars[0] += batch::dot(out, own);
-            out.iter_mut().for_each(|c| *c *= u);
-            from += count;
-        }
-    }
-}
-
-impl CurvatureRule for SingleIndexRule {
-    fn jumps(&self) -> Jumps {
-        Jumps { trained: !self.population.student.kinks().is_empty(), frozen: false }
     }
 }
 

@@ -7,28 +7,16 @@
 //! A. K. Dayi and S. Chen, COLT 2025 (arXiv:2411.15385); derivations: docs/derivations/low-rank-perturbation.md#s1,
 //! errata of the paper: docs/derivations/low-rank-perturbation.md#s7.
 
-mod baselines;
-pub mod basins;
-pub mod dynamics;
-mod lanes;
-pub mod lazy;
 mod loading;
 pub mod network;
-pub mod noise;
 mod observables;
-pub mod orthonormal;
-mod outer;
-pub mod population;
+pub mod predictions;
 mod quantities;
 mod rule;
 mod start;
-mod students;
-pub mod theorem;
-mod units;
 mod validate;
 
 use super::{Family, ModelError, Reference, Refusal};
-use baselines::{FirstMoment, LazyForms};
 use didact_model::linearised::{Linearised, Origin};
 use didact_model::observable::Observable;
 use didact_model::problem::Problem;
@@ -38,13 +26,15 @@ use didact_model::start::Start;
 use loading::typical_signs;
 pub use loading::{Loading, NamedLoading};
 use network::{Mode, Network};
+pub use predictions::{basins, dynamics, lazy, noise, orthonormal, population, theorem};
+use rule::baselines::{FirstMoment, LazyForms};
+use rule::students::{FromScratch, FullRank, Perturbed, RankOne, SecondLayer, SingleIndex};
 use rule::{SharedForms, shared};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use start::{Base, NamedBase, NamedStart, StartLaw, rank_of_gram};
 use start::{Lane, LowRankStart};
 use std::sync::Arc;
-use students::{FromScratch, FullRank, Perturbed, RankOne, SecondLayer, SingleIndex};
 
 /// What is trained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -112,6 +102,7 @@ pub struct LowRank {
     /// σ.
     pub activation: String,
     /// k.
+    #[schemars(range(max = 2048))]
     pub units: usize,
     /// ξ.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -17,7 +17,7 @@ pub enum Mode {
     Normalised,
     /// κ = 1: the problem statement of the source.
     Raw,
-    /// κ = k/(k + ξ²): as printed for its simulations, an evident slip for the square root.
+    /// κ = k/(k + ξ²): as printed for its simulations, where the square root of this is meant.
     Printed,
 }
 
@@ -69,9 +69,12 @@ impl Network {
     /// A Σ_i λ_i σ(κ(y_i + ξ c_i z)).
     pub fn output(&self, base: &[f64], loading: &[f64], along: f64) -> f64 {
         let mut sum = 0.0;
-        let mut buffer = [0.0; TOGETHER];
-        let chunks =
-            self.second_layer.chunks(TOGETHER).zip(base.chunks(TOGETHER)).zip(loading.chunks(TOGETHER));
+        let mut buffer = [0.0; UNITS_PER_CALL];
+        let chunks = self
+            .second_layer
+            .chunks(UNITS_PER_CALL)
+            .zip(base.chunks(UNITS_PER_CALL))
+            .zip(loading.chunks(UNITS_PER_CALL));
         for ((lambda, y), c) in chunks {
             let fields = &mut buffer[..lambda.len()];
             self.preactivations(y, c, along, fields);
@@ -97,7 +100,7 @@ impl Network {
 }
 
 /// Units that are evaluated with one call of the activation; they fit in registers and on the stack.
-pub(super) const TOGETHER: usize = 16;
+pub(super) const UNITS_PER_CALL: usize = 16;
 
 /// Averages over pairs of units of one activation; units of the same variance share a Hermite series.
 #[derive(Debug, Clone)]
@@ -181,7 +184,7 @@ pub fn hermite_coefficient(activation: &dyn Activation, order: usize, deviation:
 pub fn information_exponent(activation: &dyn Activation, deviation: f64) -> Option<usize> {
     let variance = deviation * deviation;
     let size = Kernel::new(activation, deviation).value(1.0);
-    // Rounding of a coefficient is 1e-15 of the norm of σ; a true one this small cannot be told from 0.
+    // Rounding of a coefficient is 1e-15 of the norm of σ; a true one this small cannot be distinguished from 0.
     (1..=60).find(|&p| activation.hermite(p, variance).powi(2) > 1e-24 * size)
 }
 

@@ -1,4 +1,4 @@
-//! What this family is watched by: m, ω and, from scratch, how well the teachers are matched.
+//! The observables of this family: m, ω (`omega`) and, for students from scratch, how well the teachers are matched.
 
 use super::{LowRank, StudentKind};
 use didact_math::linalg::dot;

@@ -1,16 +1,20 @@
 //! The rules: square loss without the factor 1/2, student and teacher sharing the frozen rows W.
 
-use super::lanes;
-use super::network::Network;
+pub(super) mod baselines;
+mod lanes;
+pub(super) mod students;
+mod units;
+
+use super::network::{self, Network};
 use super::noise::gradient_noise;
-use super::students::{FromScratch, Perturbed, RankOne, SecondLayer, SingleIndex};
-use super::units::{LinearUnits, residual_risk};
 use didact_math::linalg::Mat;
 use didact_model::averages;
 use didact_model::loss::Loss;
 use didact_model::rule::{Averages, Batch, Law, LocalRule, Needed, kicks_one_by_one};
 use didact_model::teacher_student::{ClosedForms, Student, Teacher, TeacherRows, TeacherStudent};
 use std::fmt::Debug;
+use students::{FromScratch, Perturbed, RankOne, SecondLayer, SingleIndex};
+use units::{LinearUnits, residual_risk};
 
 /// A student whose pre-activations are linear in the fields.
 pub(super) trait Trainee: Student {
@@ -196,7 +200,7 @@ impl<S: Trainee, T: Labels> ClosedForms<S, T> for SharedForms {
             None => averages::by_quadrature(pair, law, needed, out),
         }
         let shape = pair.shape();
-        super::units::drift(&*self.network.activation, law.covariance, &teacher, &student, shape, gain, out);
+        units::drift(&*self.network.activation, law.covariance, &teacher, &student, shape, gain, out);
     }
 
     fn risk(&self, pair: &SharedLoss<S, T>, law: &Law) -> f64 {

@@ -3,7 +3,7 @@
 use super::StudentKind;
 use super::theorem::orthogonal_teacher_gram;
 use didact_math::linalg::{Mat, NotPositive, cholesky_psd, dot};
-use didact_math::random::{Address, BartlettFactor, Stream};
+use didact_math::random::{BartlettFactor, RngAddress, Stream};
 use didact_model::overlaps::Overlaps;
 use didact_model::rule::Shape;
 use didact_model::start::{FrozenRows, RandomRows, RowLaw, Setting, Start, StartError};
@@ -92,7 +92,7 @@ pub(super) enum Lane {
 
 /// The random numbers of an instance.
 pub(super) fn instance_stream(instance: u64, lane: Lane) -> Stream {
-    Stream::at(Address { seed: instance, replica: 0, step: 0, lane: lane as u16 })
+    Stream::at(RngAddress { seed: instance, replica: 0, step: 0, lane: lane as u16 })
 }
 
 /// Overlaps of the frozen rows and of û at the start.
@@ -218,7 +218,7 @@ impl LowRankStart {
 }
 
 fn start_stream(setting: &Setting) -> Stream {
-    Stream::at(Address { seed: setting.seed, replica: setting.replica, step: 0, lane: u16::MAX })
+    Stream::at(RngAddress { seed: setting.seed, replica: setting.replica, step: 0, lane: u16::MAX })
 }
 
 /// The rank of a Gram matrix: W spans so many dimensions.

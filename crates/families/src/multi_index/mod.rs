@@ -7,7 +7,6 @@
 //! carries 1/m: to move a wide student in O(1) steps take a learning rate proportional to m
 //! (docs/derivations/gd-phase-transitions.md#s2).
 
-mod lanes;
 mod rule;
 
 use super::{Family, ModelError, Reference};
@@ -16,7 +15,7 @@ use didact_model::link::Link;
 use didact_model::loss::Loss;
 use didact_model::problem::Problem;
 use didact_model::rule::LocalRule;
-use rule::TwoLayerRule;
+use rule::MultiIndexRule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -27,9 +26,11 @@ use std::sync::Arc;
 pub struct MultiIndex {
     /// m, hidden units of the student.
     #[serde(default = "one")]
+    #[schemars(range(max = 2048))]
     pub students: usize,
     /// k, latent directions of the target.
     #[serde(default = "one")]
+    #[schemars(range(max = 2048))]
     pub directions: usize,
     /// σ: a name (`gelu`, `quadratic`, `tanh`, …) or an expression in x.
     pub activation: String,
@@ -122,7 +123,7 @@ impl Family for MultiIndex {
         }
         let m = self.students as f64;
         let weights = weights.iter().map(|a| a / m).collect();
-        Ok(Arc::new(TwoLayerRule { activation, weights, biases, link, loss: self.loss }))
+        Ok(Arc::new(MultiIndexRule { activation, weights, biases, link, loss: self.loss }))
     }
 
     fn starting_scalars(&self) -> Vec<f64> {

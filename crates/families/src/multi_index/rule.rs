@@ -1,20 +1,22 @@
 //! The rule of a two-layer student and its derivatives in closed form.
 
-use super::lanes::{self, Own};
+mod lanes;
+
 use didact_math::activation::Activation;
 use didact_math::linalg::Mat;
-use didact_math::memory::with_room;
+use didact_math::memory::with_scratch;
 use didact_math::simd::add_scaled;
 use didact_model::link::Link;
 use didact_model::loss::Loss;
 use didact_model::rule::{
     Batch, BatchRule, CurvatureRule, Expansion, Jumps, Kick, LabelledRule, LocalRule, Sample, Shape,
 };
+use lanes::Own;
 use std::sync::Arc;
 
 /// f = (1/m) Σ_j a_j σ(h_j + b_j) against y = h(z, e), loss ℓ(y, f).
 #[derive(Debug)]
-pub(super) struct TwoLayerRule {
+pub(super) struct MultiIndexRule {
     pub(super) activation: Arc<dyn Activation>,
     /// a_j/m.
     pub(super) weights: Vec<f64>,
@@ -46,7 +48,7 @@ struct BatchUnits<'a> {
     second: &'a mut [f64],
 }
 
-impl TwoLayerRule {
+impl MultiIndexRule {
     fn trained(&self) -> usize {
         self.weights.len()
     }
@@ -108,17 +110,17 @@ impl TwoLayerRule {
     /// A student of one unit whose labels are known, and its own field alone.
     fn single(&self, batch: &Batch, out: Expansion) {
         let (n, a, bias) = (batch.size, self.weights[0], self.biases[0]);
-        let (slope, bend) = (&mut out.kicks[..n], &mut out.curvature[..n]);
+        let (slope, curvature) = (&mut out.kicks[..n], &mut out.curvature[..n]);
         let labels = &batch.labels[..n];
-        with_room(2 * n, |room| {
+        with_scratch(2 * n, |room| {
             let (value, other) = room.split_at_mut(n);
             let mut fields = &batch.fields[..n];
             if bias != 0.0 {
                 other.iter_mut().zip(fields).for_each(|(shifted, h)| *shifted = h + bias);
                 fields = other;
             }
-            self.activation.jets(fields, value, slope, bend);
-            lanes::single(self.loss, a, value, labels, slope, bend);
+            self.activation.jets(fields, value, slope, curvature);
+            lanes::single(self.loss, a, value, labels, slope, curvature);
             if !out.losses.is_empty() {
                 lanes::residuals(a, value, labels, other);
                 self.loss.values(other, labels, out.losses);
@@ -130,7 +132,7 @@ impl TwoLayerRule {
     fn several(&self, batch: &Batch, out: Expansion) {
         let Expansion { losses, kicks, columns, curvature } = out;
         let n = batch.size;
-        with_room(self.room(n), |room| {
+        with_scratch(self.room(n), |room| {
             let mut units = self.batch_units(batch, room);
             if !losses.is_empty() {
                 self.loss.values(units.residuals, units.labels, losses);
@@ -144,7 +146,8 @@ impl TwoLayerRule {
                 for j in 0..self.trained().min(columns) {
                     let (other, out) = (&slopes[j * n..][..n], &mut curvature[(i * columns + j) * n..][..n]);
                     if i == j {
-                        let unit = Own { weight: a, first, second, slope, bend: &curvatures[own.clone()] };
+                        let unit =
+                            Own { weight: a, first, second, slope, curvature: &curvatures[own.clone()] };
                         lanes::own(unit, out);
                     } else {
                         lanes::cross(a * self.weights[j], second, slope, other, out);
@@ -178,7 +181,7 @@ impl TwoLayerRule {
     }
 }
 
-impl LocalRule for TwoLayerRule {
+impl LocalRule for MultiIndexRule {
     fn shape(&self) -> Shape {
         Shape { trained: self.trained(), frozen: self.link.directions(), ..Shape::default() }
     }
@@ -232,10 +235,10 @@ impl LocalRule for TwoLayerRule {
     }
 }
 
-impl BatchRule for TwoLayerRule {
+impl BatchRule for MultiIndexRule {
     fn kick_batch(&self, batch: &Batch, rows: &mut [f64], _scalars: &mut [f64]) {
         let n = batch.size;
-        with_room(self.room(n), |room| {
+        with_scratch(self.room(n), |room| {
             let BatchUnits { residuals, labels, slopes, first, second, .. } = self.batch_units(batch, room);
             self.loss.slopes(residuals, labels, first, second);
             for ((out, slope), a) in rows.chunks_exact_mut(n).zip(slopes.chunks_exact(n)).zip(&self.weights) {
@@ -245,7 +248,7 @@ impl BatchRule for TwoLayerRule {
     }
 
     fn loss_batch(&self, batch: &Batch, out: &mut [f64]) {
-        with_room(self.room(batch.size), |room| {
+        with_scratch(self.room(batch.size), |room| {
             let BatchUnits { residuals, labels, .. } = self.batch_units(batch, room);
             self.loss.values(residuals, labels, out);
         });
@@ -260,7 +263,7 @@ impl BatchRule for TwoLayerRule {
     }
 }
 
-impl LabelledRule for TwoLayerRule {
+impl LabelledRule for MultiIndexRule {
     fn labels(&self, batch: &Batch, out: &mut [f64]) {
         let n = batch.size;
         let frozen: Vec<&[f64]> = batch.fields[self.trained() * n..].chunks_exact(n).collect();
@@ -287,7 +290,7 @@ impl LabelledRule for TwoLayerRule {
     }
 }
 
-impl CurvatureRule for TwoLayerRule {
+impl CurvatureRule for MultiIndexRule {
     fn jumps(&self) -> Jumps {
         Jumps { trained: !self.activation.kinks().is_empty(), frozen: self.link.has_jumps() }
     }
@@ -297,11 +300,11 @@ impl CurvatureRule for TwoLayerRule {
     fn row_weight(&self, sample: &Sample, row: usize) -> f64 {
         let m = self.trained();
         let units = self.units(sample);
-        let bent = self.weights[row] * self.loss.slope(units.output, units.label) * units.curvatures[row];
+        let of_unit = self.weights[row] * self.loss.slope(units.output, units.label) * units.curvatures[row];
         if m == 1 {
             let own = self.weights[0] * units.slopes[0];
-            return self.loss.curvature(units.output, units.label) * own * own + bent;
+            return self.loss.curvature(units.output, units.label) * own * own + of_unit;
         }
-        m as f64 * bent
+        m as f64 * of_unit
     }
 }

@@ -10,24 +10,19 @@
 //! docs/derivations/quadratic-networks.md; its list of errata (docs/derivations/quadratic-networks.md#s9) says
 //! where the paper prints something else.
 
-mod alignment;
-mod escape;
 mod observables;
-mod one_step;
-mod plateau;
+mod predictions;
 mod quantities;
-mod rates;
 mod rule;
-mod singular;
-mod state;
-mod stationary;
 mod validation;
 
-pub use alignment::{Polar, alignment, alignment_at, closest_solution, polar_factor};
-pub use one_step::OneStep;
-pub use singular::{HalfLoss, SingularFlow};
-pub use state::State;
-pub use stationary::{Stationary, StationaryError, manifold_dimension, student_degrees_of_freedom};
+pub use predictions::alignment::{Polar, alignment, alignment_at, closest_solution, polar_factor};
+pub use predictions::one_step::OneStep;
+pub use predictions::singular::{HalfLoss, SingularFlow};
+pub use predictions::state::State;
+pub use predictions::stationary::{
+    Stationary, StationaryError, manifold_dimension, student_degrees_of_freedom,
+};
 
 use super::{Family, ModelError, Reference, Refusal};
 use didact_math::linalg::Mat;
@@ -36,6 +31,7 @@ use didact_model::overlaps::Overlaps;
 use didact_model::problem::Problem;
 use didact_model::quantity::Quantity;
 use didact_model::rule::LocalRule;
+use predictions::{alignment, escape, one_step, plateau, rates, singular, state, stationary};
 use rule::QuadraticRule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,8 +42,10 @@ use std::sync::Arc;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct QuadraticNetworks {
     /// p, hidden units of the student.
+    #[schemars(range(max = 2048))]
     pub students: usize,
     /// p*, hidden units of the teacher.
+    #[schemars(range(max = 2048))]
     pub teachers: usize,
     /// A start ρ(0) (p rows of p*) to compare with: adds the observables `distance` and `polar-drift`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

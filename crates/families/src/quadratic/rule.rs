@@ -129,7 +129,7 @@ impl LocalRule for QuadraticRule {
 impl BatchRule for QuadraticRule {
     fn kick_batch(&self, batch: &Batch, rows: &mut [f64], _scalars: &mut [f64]) {
         let size = batch.size;
-        // The errors of all samples stand in the last row until it is their turn to be multiplied.
+        // The last row holds the errors of all samples until the other rows are written; then it is multiplied itself.
         let (earlier, last) = rows.split_at_mut((self.students - 1) * size);
         last.copy_from_slice(batch.noise);
         for (row, fields) in batch.fields.chunks_exact(size).enumerate() {
@@ -182,12 +182,12 @@ impl CurvatureRule for QuadraticRule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use didact_math::random::{Address, Stream};
+    use didact_math::random::{RngAddress, Stream};
     use didact_model::averages::curvature_by_quadrature;
 
     #[test]
     fn curvature_averages_are_those_of_quadrature() {
-        let mut stream = Stream::at(Address { seed: 3, replica: 0, step: 0, lane: 0 });
+        let mut stream = Stream::at(RngAddress { seed: 3, replica: 0, step: 0, lane: 0 });
         // The last span is smaller than the number of rows: dependent rows are no special case.
         for (p, teachers, span) in [(2, 1, 3), (1, 2, 3), (2, 2, 3)] {
             let rule = QuadraticRule::new(p, teachers);

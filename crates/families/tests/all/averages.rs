@@ -1,10 +1,11 @@
 //! The averages of every registered family: its own, quadrature of `kick`, and Monte Carlo agree.
 
+use crate::examples;
+use didact_families::Family;
 use didact_families::committee::Committee;
-use didact_families::{Family, Model};
 use didact_math::linalg::{Mat, cholesky_psd};
 use didact_math::random::statistics::Moments;
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_model::averages::{by_quadrature, risk_by_quadrature};
 use didact_model::rule::LocalRule;
 use didact_model::{Averages, Kick, Law, Needed, Sample};
@@ -21,9 +22,8 @@ fn covariances(rows: usize, stream: &mut Stream) -> Vec<Mat> {
 }
 
 fn for_every_example(test: impl Fn(&str, &dyn LocalRule, &Law, &mut Stream)) {
-    for (index, model) in Model::examples().iter().enumerate() {
+    for (model, mut stream) in examples(12) {
         let rule = model.rule().unwrap();
-        let mut stream = Stream::at(Address { seed: 12, replica: index as u32, step: 0, lane: 0 });
         let scalars: Vec<f64> = model.starting_scalars().iter().map(|a| a + 0.2 * stream.normal()).collect();
         for covariance in covariances(rule.shape().rows(), &mut stream) {
             let law = Law { covariance: &covariance, scalars: &scalars, label_noise: LABEL_NOISE };
@@ -34,7 +34,7 @@ fn for_every_example(test: impl Fn(&str, &dyn LocalRule, &Law, &mut Stream)) {
 
 /// Formulas with random numbers in them, from a fixed seed: smooth ones, and ones with kinks.
 fn random_formulas() -> [Vec<String>; 2] {
-    let mut stream = Stream::at(Address { seed: 27, replica: 0, step: 0, lane: 0 });
+    let mut stream = Stream::at(RngAddress { seed: 27, replica: 0, step: 0, lane: 0 });
     let mut fill = |template: &str| {
         let mut text = template.to_owned();
         while let Some(at) = text.find('#') {
@@ -51,14 +51,15 @@ fn random_formulas() -> [Vec<String>; 2] {
         "erf(#*x) + #*x*exp(-x^2)",
         "#*atan(x - #)",
     ];
-    let kinked = ["max(x, #) - #*x", "abs(x - #)", "max(x, 0)*tanh(#*x)", "#*max(x, 0) - #*x", "max(x, -#*x)"];
+    let kinked =
+        ["max(x, #) - #*x", "abs(x - #)", "max(x, 0)*tanh(#*x)", "#*max(x, 0) - #*x", "max(x, -#*x)"];
     [smooth.map(&mut fill).to_vec(), kinked.map(&mut fill).to_vec()]
 }
 
 fn for_every_formula(formulas: &[String], test: impl Fn(&str, &dyn LocalRule, &Law)) {
     for (index, formula) in formulas.iter().enumerate() {
         let rule = Committee::soft(2, 1, formula).rule().unwrap();
-        let mut stream = Stream::at(Address { seed: 28, replica: index as u32, step: 0, lane: 0 });
+        let mut stream = Stream::at(RngAddress { seed: 28, replica: index as u32, step: 0, lane: 0 });
         for covariance in covariances(rule.shape().rows(), &mut stream) {
             let law = Law { covariance: &covariance, scalars: &[], label_noise: LABEL_NOISE };
             test(&format!("{formula} at {covariance:?}"), &*rule, &law);
@@ -79,10 +80,17 @@ fn averages_of_random_formulas_are_those_of_their_kicks() {
             assert!(apart.max_abs() <= allowed, "{name}: N off by {:e}, {allowed:e}", apart.max_abs());
             let mut apart = fields_times_kicks(&known, law);
             apart.add_scaled(-1.0, &fields_times_kicks(&slow, law));
-            assert!(apart.max_abs() <= 2.0 * allowed, "{name}: A C off by {:e}, {allowed:e}", apart.max_abs());
+            assert!(
+                apart.max_abs() <= 2.0 * allowed,
+                "{name}: A C off by {:e}, {allowed:e}",
+                apart.max_abs()
+            );
             let risk = risk_by_quadrature(rule, law);
             let off = (rule.risk(law) - risk.value).abs();
-            assert!(off <= 1e-9 * (1.0 + risk.value) + 6.0 * risk.error, "{name}: risk off by {off:e}, {risk:?}");
+            assert!(
+                off <= 1e-9 * (1.0 + risk.value) + 6.0 * risk.error,
+                "{name}: risk off by {off:e}, {risk:?}"
+            );
         });
     }
 }
@@ -105,7 +113,11 @@ fn averages_of_smooth_formulas_keep_the_accuracy_that_is_asked_for() {
                 apart.add_scaled(-1.0, best_of);
                 let off = apart.max_abs();
                 assert!(off <= 2.0 * accuracy * size + best.error, "{name}: off by {off:e} of {size:e}");
-                assert!(off <= 2.0 * quick.error + best.error, "{name}: off by {off:e}, stated {:e}", quick.error);
+                assert!(
+                    off <= 2.0 * quick.error + best.error,
+                    "{name}: off by {off:e}, stated {:e}",
+                    quick.error
+                );
             }
             assert!(quick.error <= 2.0 * accuracy * sizes[0], "{name}: stated {:e}", quick.error);
         });
@@ -176,7 +188,7 @@ struct Check {
 }
 
 /// Deviation of the wider of two Gaussians.
-const WIDE: f64 = 2.0;
+const SPREAD: f64 = 2.0;
 
 /// Fills z from the equal mixture of N(0, 1) and N(0, 2²) and returns the weight, at most 2, that makes averages those of N(0, 1).
 ///
@@ -185,10 +197,10 @@ const WIDE: f64 = 2.0;
 fn weighted_normals(wide: bool, z: &mut [f64], stream: &mut Stream) -> f64 {
     stream.fill_normal(z);
     if wide {
-        z.iter_mut().for_each(|z| *z *= WIDE);
+        z.iter_mut().for_each(|z| *z *= SPREAD);
     }
     let square: f64 = z.iter().map(|z| z * z).sum();
-    let ratio = WIDE.powi(-(z.len() as i32)) * (0.5 * square * (1.0 - WIDE.powi(-2))).exp();
+    let ratio = SPREAD.powi(-(z.len() as i32)) * (0.5 * square * (1.0 - SPREAD.powi(-2))).exp();
     2.0 / (1.0 + ratio)
 }
 

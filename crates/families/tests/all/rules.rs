@@ -1,8 +1,8 @@
 //! What every registered family must satisfy: `kick` is the gradient of `loss`, in single samples and in batches.
 
-use didact_families::Model;
+use crate::examples;
 use didact_math::linalg::Mat;
-use didact_math::random::{Address, Stream};
+use didact_math::random::Stream;
 use didact_model::rule::{Batch, Expansion, LocalRule};
 use didact_model::{Kick, Sample};
 
@@ -27,9 +27,8 @@ impl Draw {
 
 /// Every example with its rule and a few dozen draws.
 fn for_every_example(mut test: impl FnMut(&str, &dyn LocalRule, Vec<Draw>)) {
-    for (index, model) in Model::examples().iter().enumerate() {
+    for (model, mut stream) in examples(11) {
         let rule = model.rule().unwrap();
-        let mut stream = Stream::at(Address { seed: 11, replica: index as u32, step: 0, lane: 0 });
         let start = model.starting_scalars();
         let draws = (0..32).map(|_| Draw::new(&*rule, &start, &mut stream)).collect();
         test(&format!("{model:?}"), &*rule, draws);

@@ -144,12 +144,12 @@ fn jets_by_lists(
     activation: &impl Activation,
     z: &[f64],
     [value, slope, curvature]: [&mut [f64]; 3],
-    bend: impl Fn(f64, f64, f64) -> f64,
+    second: impl Fn(f64, f64, f64) -> f64,
 ) {
     value.copy_from_slice(z);
     activation.values_and_slopes(value, slope);
     for (i, curvature) in curvature.iter_mut().enumerate() {
-        *curvature = bend(z[i], value[i], slope[i]);
+        *curvature = second(z[i], value[i], slope[i]);
     }
 }
 

@@ -10,12 +10,12 @@ pub struct ExpressionError {
     /// Index of the offending character, counted in characters from 0.
     pub position: usize,
     /// What is wrong there.
-    pub problem: Problem,
+    pub problem: FormulaProblem,
 }
 
 /// What is wrong with a formula.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum FormulaProblem {
     /// Nothing but spaces.
     #[error("the formula is empty")]
     Empty,
@@ -75,23 +75,45 @@ pub enum Problem {
     /// Nesting beyond what evaluation holds.
     #[error("the formula is nested too deeply")]
     TooDeep,
+    /// More characters than are read.
+    #[error("the formula has {0} characters; at most {max} are read", max = super::LONGEST)]
+    TooLong(usize),
 }
 
+/// Characters of a formula that a message shows.
+const SHOWN: usize = 120;
+
 impl ExpressionError {
-    pub(super) fn new(formula: &str, position: usize, problem: Problem) -> Self {
+    pub(super) fn new(formula: &str, position: usize, problem: FormulaProblem) -> Self {
         // Tabs and line ends would shift the caret.
         let formula = formula.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
         Self { formula, position, problem }
     }
 
+    /// The part of the formula around the offending character, and the characters before that one in it.
+    fn window(&self) -> (String, usize) {
+        let all: Vec<char> = self.formula.chars().collect();
+        if all.len() <= SHOWN {
+            return (self.formula.clone(), self.position);
+        }
+        let from = self.position.saturating_sub(SHOWN / 2).min(all.len() - SHOWN);
+        let (left, right) =
+            (if from > 0 { "…" } else { "" }, if from + SHOWN < all.len() { "…" } else { "" });
+        let shown: String = all[from..from + SHOWN].iter().collect();
+        (format!("{left}{shown}{right}"), self.position - from + left.chars().count())
+    }
+
     fn hint(&self) -> Option<String> {
         match &self.problem {
-            Problem::UnknownName { nearest: Some(name), .. }
-            | Problem::UnknownFunction { nearest: Some(name), .. } => Some(format!("did you mean `{name}`?")),
-            Problem::MissingOperator(_) => Some("write products with `*`, as in `2*x`".into()),
-            Problem::BareFunction(name) => Some(format!("write `{name}(...)`")),
-            Problem::Comparison(_) => Some("write `1{x > 0}`".into()),
-            Problem::TooDeep => Some("write it with fewer nested parentheses".into()),
+            FormulaProblem::UnknownName { nearest: Some(name), .. }
+            | FormulaProblem::UnknownFunction { nearest: Some(name), .. } => {
+                Some(format!("did you mean `{name}`?"))
+            }
+            FormulaProblem::MissingOperator(_) => Some("write products with `*`, as in `2*x`".into()),
+            FormulaProblem::BareFunction(name) => Some(format!("write `{name}(...)`")),
+            FormulaProblem::TooLong(_) => Some("write repeated parts once, with powers and products".into()),
+            FormulaProblem::Comparison(_) => Some("write `1{x > 0}`".into()),
+            FormulaProblem::TooDeep => Some("write it with fewer nested parentheses".into()),
             _ => None,
         }
     }
@@ -99,7 +121,8 @@ impl ExpressionError {
 
 impl fmt::Display for ExpressionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n  {}\n  {:>width$}", self.problem, self.formula, '^', width = self.position + 1)?;
+        let (shown, before) = self.window();
+        write!(f, "{}\n  {shown}\n  {:>width$}", self.problem, '^', width = before + 1)?;
         self.hint().map_or(Ok(()), |hint| write!(f, "\nhint: {hint}"))
     }
 }

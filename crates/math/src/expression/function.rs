@@ -43,6 +43,21 @@ pub(super) enum Binary {
     Min,
 }
 
+impl Binary {
+    /// One line for lists.
+    pub(super) fn about(self) -> &'static str {
+        match self {
+            Self::Add => "sum",
+            Self::Subtract => "difference; -x alone is the negative of x",
+            Self::Multiply => "product",
+            Self::Divide => "quotient",
+            Self::Power => "power, also written x**y; groups to the right and binds more tightly than a sign",
+            Self::Max => "the larger one",
+            Self::Min => "the smaller one",
+        }
+    }
+}
+
 /// What a function name stands for.
 #[derive(Clone, Copy)]
 pub(super) enum Callable {
@@ -151,6 +166,34 @@ impl Function {
                 (up * down, up * down * (down - up))
             }
             Self::Softplus => (sigmoid(u), sigmoid(u) * sigmoid(-u)),
+        }
+    }
+
+    /// One line for lists.
+    pub(super) fn about(self) -> &'static str {
+        match self {
+            Self::Exp => "exponential function",
+            Self::Log => "natural logarithm",
+            Self::Sqrt => "square root",
+            Self::Abs => "absolute value",
+            Self::Sign => "-1, 0 or 1",
+            Self::Step => "0 for negative x, 1 for positive x, 1/2 at 0",
+            Self::Relu => "x for positive x, else 0",
+            Self::Tanh => "hyperbolic tangent",
+            Self::Sinh => "hyperbolic sine",
+            Self::Cosh => "hyperbolic cosine",
+            Self::Sin => "sine",
+            Self::Cos => "cosine",
+            Self::Tan => "tangent",
+            Self::Asin => "inverse sine",
+            Self::Acos => "inverse cosine",
+            Self::Atan => "inverse tangent",
+            Self::Erf => "error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x",
+            Self::Erfc => "1 - erf(x)",
+            Self::Gelu => "x times the standard normal distribution function",
+            Self::Sigmoid => "1/(1 + exp(-x))",
+            Self::Softplus => "log(1 + exp(x))",
+            Self::Floor => "largest whole number that is at most x",
         }
     }
 

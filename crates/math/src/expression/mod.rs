@@ -25,9 +25,9 @@ mod parser;
 mod tree;
 
 pub use breaks::Break;
-pub use error::{ExpressionError, Problem};
+pub use error::{ExpressionError, FormulaProblem};
 pub use jet::Jet;
-pub use parser::Notation;
+pub use parser::{LONGEST, Notation};
 
 pub(crate) use error::nearest;
 pub(crate) use function::sigmoid;
@@ -37,6 +37,11 @@ use tree::Node;
 
 /// Values that one evaluation may hold at a time; formulas that need more are refused when parsed.
 const STACK: usize = 32;
+
+/// What formulas are made of: operators, functions and constants, each with one line.
+pub fn catalogue() -> Vec<(String, String)> {
+    parser::catalogue()
+}
 
 /// A parsed formula of named variables.
 #[derive(Clone, Debug)]
@@ -82,7 +87,7 @@ impl Expression {
         let mut program = Vec::new();
         let depth = tree.emit(&mut program);
         if depth > STACK {
-            return Err(ExpressionError::new(text, 0, Problem::TooDeep));
+            return Err(ExpressionError::new(text, 0, FormulaProblem::TooDeep));
         }
         Ok(Self { text: text.trim().to_owned(), variables, tree, program, depth })
     }

@@ -1,6 +1,6 @@
 //! Text to tree: a tokenizer and a Pratt parser. Positions are counted in characters.
 
-use super::error::{ExpressionError, Problem, nearest};
+use super::error::{ExpressionError, FormulaProblem, nearest};
 use super::function::{Binary, Callable, FUNCTIONS, Function};
 use super::tree::Node;
 
@@ -14,6 +14,8 @@ pub(super) enum Names {
 const CONSTANTS: [(&str, f64); 2] = [("pi", std::f64::consts::PI), ("e", std::f64::consts::E)];
 /// Nesting of parentheses, signs and powers beyond which the parser gives up instead of overflowing.
 const NESTING: usize = 100;
+/// Characters of a formula: a sum is a tree as deep as it has terms, and the tree is walked by recursion.
+pub const LONGEST: usize = 4096;
 
 /// What a formula may use beyond the grammar of every formula.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,6 +34,7 @@ pub(super) fn parse(
     notation: Notation,
 ) -> Result<(Node, Vec<String>), ExpressionError> {
     let fail = |(position, problem)| ExpressionError::new(text, position, problem);
+    check_length(text)?;
     let tokens = tokenize(text).map_err(fail)?;
     let (free, names) = match names {
         Names::Declared(names) => (false, names),
@@ -42,11 +45,31 @@ pub(super) fn parse(
     Ok((tree, parser.names))
 }
 
+/// Operators, functions and constants of formulas with one line each, from the tables that the parser itself reads.
+pub(super) fn catalogue() -> Vec<(String, String)> {
+    let symbols = (' '..='~').filter_map(|c| infix(c).map(|(.., operation)| (c, operation)));
+    let operators = symbols.map(|(c, operation)| (format!("x {c} y"), operation.about().to_string()));
+    let functions = FUNCTIONS.iter().map(|(name, callable)| match callable {
+        Callable::One(function) => (format!("{name}(x)"), function.about().to_string()),
+        Callable::Two(operation) => (format!("{name}(x, y)"), operation.about().to_string()),
+    });
+    let constants = CONSTANTS.iter().map(|(name, value)| (name.to_string(), format!("the constant {value}")));
+    let indicator = ("1{x > y}".to_string(), "1 where the comparison (>, <) holds, else 0".to_string());
+    operators.chain([indicator]).chain(functions).chain(constants).collect()
+}
+
 pub(super) fn without_spaces(name: &str) -> String {
     name.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-type Failure = (usize, Problem);
+fn check_length(text: &str) -> Result<(), ExpressionError> {
+    match text.chars().count() {
+        length if length > LONGEST => Err(ExpressionError::new(text, 0, FormulaProblem::TooLong(length))),
+        _ => Ok(()),
+    }
+}
+
+type Failure = (usize, FormulaProblem);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
@@ -90,13 +113,13 @@ fn tokenize(text: &str) -> Result<Vec<(usize, Token)>, Failure> {
                 i = skip(i + 1 + sign, |c| c.is_ascii_digit());
             }
             let text: String = chars[start..i].iter().collect();
-            let value = text.parse().map_err(|_| (start, Problem::Number(text.clone())))?;
+            let value = text.parse().map_err(|_| (start, FormulaProblem::Number(text.clone())))?;
             tokens.push((start, Token::Number(value, text)));
         } else if c.is_alphabetic() || c == '_' {
             i = skip(i, |c| c.is_alphanumeric() || c == '_');
             if at(i) == '[' {
                 let close = chars[i..].iter().position(|&c| c == ']');
-                i += close.ok_or((i, Problem::Unclosed('[')))? + 1;
+                i += close.ok_or((i, FormulaProblem::Unclosed('[')))? + 1;
             }
             let name: String = chars[start..i].iter().collect();
             tokens.push((start, Token::Name(without_spaces(&name))));
@@ -107,9 +130,9 @@ fn tokenize(text: &str) -> Result<Vec<(usize, Token)>, Failure> {
             i += 1;
             tokens.push((start, Token::Symbol(c)));
         } else if c == ']' {
-            return Err((start, Problem::Unopened(c)));
+            return Err((start, FormulaProblem::Unopened(c)));
         } else {
-            return Err((start, Problem::Character(c)));
+            return Err((start, FormulaProblem::Character(c)));
         }
     }
     let end = chars.iter().rposition(|c| !c.is_whitespace()).map_or(0, |last| last + 1);
@@ -163,14 +186,14 @@ impl Parser<'_> {
 
     fn formula(&mut self) -> Result<Node, Failure> {
         if self.peek().1 == Token::End {
-            return Err((0, Problem::Empty));
+            return Err((0, FormulaProblem::Empty));
         }
         let tree = self.expression(0)?;
         match self.take() {
             (_, Token::End) => Ok(tree),
-            (at, Token::Symbol(')')) => Err((at, Problem::Unopened(')'))),
-            (at, Token::Symbol(symbol)) if symbol != '(' => Err((at, Problem::Character(symbol))),
-            (at, other) => Err((at, Problem::MissingOperator(other.describe()))),
+            (at, Token::Symbol(')')) => Err((at, FormulaProblem::Unopened(')'))),
+            (at, Token::Symbol(symbol)) if symbol != '(' => Err((at, FormulaProblem::Character(symbol))),
+            (at, other) => Err((at, FormulaProblem::MissingOperator(other.describe()))),
         }
     }
 
@@ -192,7 +215,7 @@ impl Parser<'_> {
     fn expression(&mut self, weakest: u8) -> Result<Node, Failure> {
         self.nesting += 1;
         if self.nesting > NESTING {
-            return Err((self.peek().0, Problem::TooDeep));
+            return Err((self.peek().0, FormulaProblem::TooDeep));
         }
         let mut left = self.operand()?;
         while let Some((left_power, right_power, operation, is_written)) = self.operation()
@@ -225,8 +248,10 @@ impl Parser<'_> {
                 self.call(at, name)
             }
             (at, Token::Name(name)) => self.name(at, name),
-            (at, Token::Symbol(symbol)) if "{}<>|".contains(symbol) => Err((at, Problem::Character(symbol))),
-            (at, other) => Err((at, Problem::ExpectedValue(other.describe()))),
+            (at, Token::Symbol(symbol)) if "{}<>|".contains(symbol) => {
+                Err((at, FormulaProblem::Character(symbol)))
+            }
+            (at, other) => Err((at, FormulaProblem::ExpectedValue(other.describe()))),
         }
     }
 
@@ -245,8 +270,8 @@ impl Parser<'_> {
         let (larger, smaller) = match self.take() {
             (_, Token::Symbol('>')) => (left, self.expression(0)?),
             (_, Token::Symbol('<')) => (self.expression(0)?, left),
-            (_, Token::End) => return Err((open, Problem::Unclosed('{'))),
-            (at, other) => return Err((at, Problem::Comparison(other.describe()))),
+            (_, Token::End) => return Err((open, FormulaProblem::Unclosed('{'))),
+            (at, other) => return Err((at, FormulaProblem::Comparison(other.describe()))),
         };
         self.close_with(open, '{', '}')?;
         Ok(Node::apply(Function::Step, Node::combine(Binary::Subtract, larger, smaller)))
@@ -268,7 +293,7 @@ impl Parser<'_> {
             .map(|i| Node::combine(Binary::Power, Node::Variable(i), Node::Number(2.0)));
         squares
             .reduce(|sum, square| Node::combine(Binary::Add, sum, square))
-            .ok_or_else(|| (at, Problem::Length(name.to_owned())))
+            .ok_or_else(|| (at, FormulaProblem::Length(name.to_owned())))
     }
 
     fn close(&mut self, open: usize) -> Result<(), Failure> {
@@ -280,19 +305,19 @@ impl Parser<'_> {
             return Ok(());
         }
         match self.peek() {
-            (_, Token::End) => Err((open, Problem::Unclosed(opening))),
-            (at, Token::Symbol(symbol)) => Err((*at, Problem::Character(*symbol))),
-            (at, other) => Err((*at, Problem::MissingOperator(other.describe()))),
+            (_, Token::End) => Err((open, FormulaProblem::Unclosed(opening))),
+            (at, Token::Symbol(symbol)) => Err((*at, FormulaProblem::Character(*symbol))),
+            (at, other) => Err((*at, FormulaProblem::MissingOperator(other.describe()))),
         }
     }
 
     fn call(&mut self, at: usize, name: String) -> Result<Node, Failure> {
         let Some(&(_, callable)) = FUNCTIONS.iter().find(|(known, _)| *known == name) else {
             if self.names.contains(&name) {
-                return Err((self.peek().0, Problem::MissingOperator("`(`".into())));
+                return Err((self.peek().0, FormulaProblem::MissingOperator("`(`".into())));
             }
             let nearest = nearest(&name, FUNCTIONS.iter().map(|(known, _)| *known));
-            return Err((at, Problem::UnknownFunction { name, nearest }));
+            return Err((at, FormulaProblem::UnknownFunction { name, nearest }));
         };
         let (open, _) = self.take();
         let mut arguments = Vec::new();
@@ -312,7 +337,7 @@ impl Parser<'_> {
             }
             _ => {
                 let expected = if matches!(callable, Callable::One(_)) { 1 } else { 2 };
-                Err((at, Problem::Arguments { function: name, expected, found }))
+                Err((at, FormulaProblem::Arguments { function: name, expected, found }))
             }
         }
     }
@@ -331,13 +356,13 @@ impl Parser<'_> {
             return Ok(Node::Number(value));
         }
         if FUNCTIONS.iter().any(|(known, _)| *known == name) {
-            return Err((at, Problem::BareFunction(name)));
+            return Err((at, FormulaProblem::BareFunction(name)));
         }
         if self.free {
             self.names.push(name);
             return Ok(Node::Variable(self.names.len() - 1));
         }
         let known = self.names.iter().map(String::as_str).chain(CONSTANTS.iter().map(|(known, _)| *known));
-        Err((at, Problem::UnknownName { nearest: nearest(&name, known), name }))
+        Err((at, FormulaProblem::UnknownName { nearest: nearest(&name, known), name }))
     }
 }

@@ -117,11 +117,11 @@ fn errors_point_at_the_offending_character() {
 #[test]
 fn deep_nesting_is_refused_not_overflowed() {
     let parentheses = "(".repeat(100_000);
-    assert_eq!(Expression::parse(&parentheses, &[]).unwrap_err().problem, Problem::TooDeep);
+    assert_eq!(Expression::parse(&parentheses, &[]).unwrap_err().problem, FormulaProblem::TooDeep);
     let minuses = "-".repeat(100_000) + "x";
-    assert_eq!(Expression::parse(&minuses, &["x"]).unwrap_err().problem, Problem::TooDeep);
+    assert_eq!(Expression::parse(&minuses, &["x"]).unwrap_err().problem, FormulaProblem::TooDeep);
     let held = "x+(".repeat(40) + "x" + &")".repeat(40);
-    assert_eq!(Expression::parse(&held, &["x"]).unwrap_err().problem, Problem::TooDeep);
+    assert_eq!(Expression::parse(&held, &["x"]).unwrap_err().problem, FormulaProblem::TooDeep);
 }
 
 #[test]
@@ -240,4 +240,28 @@ proptest! {
         let _ = Expression::parse(&text, &["x"]);
         let _ = Expression::parse_free(&text);
     }
+}
+
+#[test]
+fn every_entry_of_the_catalogue_is_a_formula() {
+    let catalogue = catalogue();
+    for (formula, about) in &catalogue {
+        assert!(Expression::parse(formula, &["x", "y"]).is_ok(), "{formula}");
+        assert!(!about.is_empty(), "{formula}");
+    }
+    for known in ["x + y", "x ^ y", "erf(x)", "max(x, y)", "pi"] {
+        assert!(catalogue.iter().any(|(formula, _)| formula == known), "{known}");
+    }
+}
+
+#[test]
+fn a_formula_that_is_too_long_or_too_deep_is_refused_before_it_overflows() {
+    let terms = vec!["x"; 50_000].join("+");
+    let parentheses = "(".repeat(100_000) + "x" + &")".repeat(100_000);
+    for text in [terms, parentheses, "-".repeat(2_000) + "x", vec!["x"; 2_000].join("^")] {
+        let message = Expression::parse(&text, &["x"]).unwrap_err().to_string();
+        assert!(message.contains("characters") || message.contains("nested too deeply"), "{message}");
+        assert!(message.lines().all(|line| line.chars().count() < 130), "{message}");
+    }
+    assert!(Expression::parse(&vec!["x"; LONGEST / 2].join("+"), &["x"]).is_ok());
 }

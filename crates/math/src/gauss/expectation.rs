@@ -15,14 +15,14 @@ pub struct Average {
     /// shifts (lattice).
     pub error: Vec<f64>,
     /// How it was computed.
-    pub method: Method,
+    pub method: AverageMethod,
     /// Evaluations of f.
     pub points: usize,
 }
 
 /// How an average was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum AverageMethod {
     /// Product rule with this many nodes per axis.
     Tensor {
         /// Nodes per axis of the finer rule.
@@ -114,7 +114,7 @@ fn tensor(
     let (first, second) = (relative(&mean, &before), relative(&mean, &last));
     let converges = second <= ACCEPTED || nodes < ENOUGH && second <= GEOMETRIC * first;
     let error = if converges { last } else { before.iter().zip(&last).map(|(a, b)| a.max(*b)).collect() };
-    Average { mean, error, method: Method::Tensor { nodes }, points }
+    Average { mean, error, method: AverageMethod::Tensor { nodes }, points }
 }
 
 /// Few nodes: Gauss-Hermite, exact for polynomials. Many: the trapezoid, which copes with poles of tanh and sigmoid.
@@ -188,7 +188,7 @@ pub fn quasi_monte_carlo(
         }
     }
     let error = square.iter().map(|s| (s / (shifts * (shifts - 1)) as f64).sqrt()).collect();
-    Average { mean, error, method: Method::Lattice { points, shifts }, points: points * shifts }
+    Average { mean, error, method: AverageMethod::Lattice { points, shifts }, points: points * shifts }
 }
 
 /// The normal deviate of a point of the unit circle, through the tent map 1 − |2x − 1|.
@@ -220,7 +220,7 @@ mod tests {
                 (average.mean[0] - 1.0).abs() < 1e-12
                     && (average.mean[1] / (3.0 * d * d) - 1.0).abs() < 1e-12
             );
-            assert!(matches!(average.method, Method::Tensor { .. }));
+            assert!(matches!(average.method, AverageMethod::Tensor { .. }));
             assert!(average.points <= 200_000);
         }
     }
@@ -229,7 +229,7 @@ mod tests {
     fn kinks_in_three_dimensions_go_to_the_lattice() {
         let average = expectation(3, 1, |z, out| out[0] = (z[0] + z[1] + z[2]).max(0.0), 400_000);
         let exact = (3.0 / (2.0 * std::f64::consts::PI)).sqrt();
-        assert!(matches!(average.method, Method::Lattice { .. }), "{average:?}");
+        assert!(matches!(average.method, AverageMethod::Lattice { .. }), "{average:?}");
         assert!(
             (average.mean[0] - exact).abs() < 5.0 * average.error[0] && average.error[0] < 1e-4,
             "{average:?}"
@@ -239,8 +239,8 @@ mod tests {
     /// Two product rules that agreed by chance used to state a tenth of their error and less.
     #[test]
     fn the_stated_error_covers_the_true_one_over_oblique_kinks() {
-        use crate::random::{Address, Stream};
-        let mut stream = Stream::at(Address { seed: 5, replica: 0, step: 0, lane: 0 });
+        use crate::random::{RngAddress, Stream};
+        let mut stream = Stream::at(RngAddress { seed: 5, replica: 0, step: 0, lane: 0 });
         for draw in 0..400 {
             let dimension = 2 + draw % 3;
             let mut direction = || -> Vec<f64> { (0..dimension).map(|_| stream.normal()).collect() };

@@ -1,29 +1,31 @@
-//! Cholesky factors of positive semi-definite matrices, zero pivots included.
+//! Cholesky factors of positive semi-definite matrices, which may be singular.
 
 use super::{Mat, dot};
 
-/// A matrix that should have been positive semi-definite has a negative direction.
+/// A matrix is not positive semi-definite: its quadratic form is negative in some direction.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("the matrix is not positive semi-definite: pivot {index} is {pivot:.3e} (scale {scale:.3e})")]
 pub struct NotPositive {
     /// Row of the offending pivot.
     pub index: usize,
-    /// Its value: what is left of the diagonal entry after the earlier rows are projected out.
+    /// Value of the pivot: the diagonal entry minus the part that lies in the span of the earlier rows.
     pub pivot: f64,
     /// The diagonal entry it is compared with.
     pub scale: f64,
 }
 
-/// Pivots below this fraction of their diagonal entry count as zero: the rounding of an inner product of a few rows.
+/// Pivots below this fraction of their diagonal entry count as zero, because an inner product of a few rows is rounded
+/// by about as much.
 const ZERO_PIVOT: f64 = 1e-13;
 
-/// The lower-triangular L with L Lᵀ = A for a symmetric positive *semi*-definite A.
+/// Returns the lower-triangular L with L Lᵀ = A for a symmetric positive *semi*-definite A.
 ///
-/// A zero pivot gives a zero column: row i then lies in the span of the rows before it, up to rounding. So a Gram
-/// matrix of dependent rows has a factor, and `L z` with z ~ N(0, 1) has covariance A whatever the rank.
+/// A zero pivot gives a zero column: row i then lies in the span of the rows before it, up to rounding. A Gram matrix of
+/// linearly dependent rows therefore has a factor, and L z with z ~ N(0, 1) has covariance A at every rank.
 ///
-/// Row i is Σ_j w_j (row j) plus something new; the rounding of what is new is of order ε (√A_ii + Σ_j |w_j| √A_jj)²,
-/// large when the earlier rows are nearly dependent. Pivots and negative directions below that are no information.
+/// Row i is Σ_j w_j (row j), j < i, plus a part orthogonal to these rows, whose squared length is the pivot. The rounding
+/// error of the pivot is of order ε (√A_ii + Σ_j |w_j| √A_jj)², which is large when the earlier rows are nearly dependent.
+/// Positive pivots below this size are set to zero, and negative ones are accepted as zero.
 pub fn cholesky_psd(a: &Mat) -> Result<Mat, NotPositive> {
     let n = a.rows();
     assert_eq!(n, a.cols(), "square");
@@ -38,7 +40,8 @@ pub fn cholesky_psd(a: &Mat) -> Result<Mat, NotPositive> {
         }
         let scale = a[(i, i)];
         let pivot = scale - dot(&l.row(i)[..i], &l.row(i)[..i]);
-        // An off-diagonal entry that a zero pivot cannot carry is rounding, or a proof that A is not PSD.
+        // With a zero pivot in column j, L Lᵀ cannot reproduce a difference left in entry (i, j). If it is larger than
+        // rounding, A is not positive semi-definite.
         let lost = (0..i)
             .filter(|&j| l[(j, j)] == 0.0)
             .map(|j| {
@@ -57,11 +60,12 @@ pub fn cholesky_psd(a: &Mat) -> Result<Mat, NotPositive> {
     Ok(l)
 }
 
-/// A factor Y (n x rank) with Y Yᵀ = A for a symmetric positive semi-definite A of low rank; `None` when A has a negative
-/// direction.
+/// Returns a factor Y (n x rank) with Y Yᵀ = A for a symmetric positive semi-definite A of low rank; `None` when A is not
+/// positive semi-definite.
 ///
-/// Rows are taken up in the order of what is left of them relative to their length, so that a short row counts as much
-/// as a long one, and rows that are nearly dependent come last: the rank is found where nothing but rounding is left.
+/// This is a Cholesky factorisation with pivoting. The next pivot is the row whose part outside the span of the chosen
+/// rows is largest relative to its length, so that short rows count as much as long ones and nearly dependent rows come
+/// last. The factorisation ends, and the rank is found, when only rounding is left.
 pub fn low_rank_factor(a: &Mat) -> Option<Mat> {
     let n = a.rows();
     assert_eq!(n, a.cols(), "square");
@@ -95,7 +99,8 @@ pub fn low_rank_factor(a: &Mat) -> Option<Mat> {
     Some(Mat::from_fn(n, columns.len(), |i, j| columns[j][i]))
 }
 
-/// Size of the rounding in pivot i: the weights w solve w L = (row i of L) on the rows with a pivot.
+/// Bound on the rounding error of pivot i (see [`cholesky_psd`]): the weights w solve w L = (row i of L) on the rows with a
+/// non-zero pivot.
 fn rounding(a: &Mat, l: &Mat, i: usize, weights: &mut [f64]) -> f64 {
     let mut length = a[(i, i)].max(0.0).sqrt();
     for j in (0..i).rev() {
@@ -109,7 +114,7 @@ fn rounding(a: &Mat, l: &Mat, i: usize, weights: &mut [f64]) -> f64 {
     8.0 * f64::EPSILON * length * length
 }
 
-/// True for a symmetric matrix (to rounding) without negative directions.
+/// Whether a matrix is symmetric, up to rounding, and positive semi-definite.
 pub fn is_psd(a: &Mat) -> bool {
     a.asymmetry() <= 1e-12 * a.max_abs().max(f64::MIN_POSITIVE) && cholesky_psd(a).is_ok()
 }
@@ -120,7 +125,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_gram_of_few_directions_has_a_factor_of_that_rank() {
+    fn a_gram_matrix_of_low_rank_has_a_factor_of_that_rank() {
         for rank in [1, 2, 4] {
             let rows = Mat::from_fn(6, rank, |i, j| {
                 let short = if i < 3 { 1e-6 } else { 1.0 };
@@ -143,7 +148,7 @@ mod tests {
 
     proptest! {
     #[test]
-        fn the_factor_of_a_gram_of_any_rank_gives_it_back(
+        fn the_factor_of_a_gram_matrix_of_any_rank_reproduces_it(
             entries in prop::collection::vec(-2.0..2.0f64, 24), rank in 1usize..5
         ) {
             let w = Mat::from_fn(6, rank, |i, j| entries[i * 4 + j]);
@@ -164,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_negative_direction_is_refused() {
+    fn an_indefinite_matrix_is_refused() {
         let a = Mat::from_rows(&[vec![1.0, 2.0], vec![2.0, 1.0]]).unwrap();
         assert_eq!(cholesky_psd(&a).unwrap_err().index, 1);
         let hidden = Mat::from_rows(&[vec![0.0, 0.1], vec![0.1, 1.0]]).unwrap();

@@ -1,26 +1,26 @@
-//! Eigenvalues, singular values and solves of dense matrices: the only file that names `faer`.
+//! Eigenvalues, singular values and linear systems of dense matrices, by the crate `faer`. No other file uses `faer`.
 
 use super::Mat;
 use faer::Side;
 use faer::linalg::solvers::Solve;
 
-/// A real symmetric eigenproblem A = V diag(values) Vᵀ.
+/// The eigendecomposition A = V diag(values) Vᵀ of a real symmetric matrix.
 #[derive(Debug, Clone)]
 pub struct Eigen {
-    /// Ascending.
+    /// Eigenvalues, ascending.
     pub values: Vec<f64>,
     /// Column k is the unit eigenvector of `values[k]`.
     pub vectors: Mat,
 }
 
-/// A thin singular value decomposition A = U diag(values) Vᵀ.
+/// The thin singular value decomposition A = U diag(values) Vᵀ.
 #[derive(Debug, Clone)]
 pub struct Svd {
-    /// Orthonormal columns, rows(A) x min.
+    /// U, with orthonormal columns: rows(A) x min(rows, cols).
     pub left: Mat,
-    /// Descending, non-negative.
+    /// Singular values, descending and not negative.
     pub values: Vec<f64>,
-    /// Orthonormal columns, cols(A) x min.
+    /// V, with orthonormal columns: cols(A) x min(rows, cols).
     pub right: Mat,
 }
 
@@ -32,7 +32,7 @@ fn from_faer(a: faer::MatRef<'_, f64>) -> Mat {
     Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)])
 }
 
-/// Eigenvalues (ascending) and eigenvectors of a symmetric matrix; only the lower triangle is read.
+/// Computes eigenvalues (ascending) and eigenvectors of a symmetric matrix; only the lower triangle is read.
 ///
 /// # Panics
 /// On non-finite entries.
@@ -44,7 +44,7 @@ pub fn symmetric_eigen(a: &Mat) -> Eigen {
     Eigen { values, vectors: from_faer(eigen.U()) }
 }
 
-/// Thin singular value decomposition.
+/// Computes the thin singular value decomposition.
 ///
 /// # Panics
 /// On non-finite entries.
@@ -55,7 +55,7 @@ pub fn svd(a: &Mat) -> Svd {
     Svd { left: from_faer(svd.U()), values, right: from_faer(svd.V()) }
 }
 
-/// Eigenvalues of a general real matrix as (real, imaginary) pairs, in no particular order.
+/// Computes the eigenvalues of a general real matrix as (real, imaginary) pairs, in no particular order.
 ///
 /// # Panics
 /// On non-finite entries.
@@ -65,12 +65,12 @@ pub fn eigenvalues_general(a: &Mat) -> Vec<(f64, f64)> {
     values.into_iter().map(|z| (z.re, z.im)).collect()
 }
 
-/// The solution X of A X = B, A square and invertible (LU with partial pivoting).
+/// Solves A X = B for a square invertible A, by LU factorisation with partial pivoting.
 pub fn solve(a: &Mat, b: &Mat) -> Mat {
     from_faer(to_faer(a).partial_piv_lu().solve(to_faer(b)).as_ref())
 }
 
-/// Σ_i weights_i xᵢ xᵢᵀ over the rows xᵢ of a matrix.
+/// Computes Σ_i weights_i xᵢ xᵢᵀ over the rows xᵢ of a matrix.
 pub fn weighted_gram(rows: &Mat, weights: &[f64]) -> Mat {
     assert_eq!(rows.rows(), weights.len(), "one weight per row");
     let plain = to_faer(rows);
@@ -90,7 +90,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
-        fn factors_multiply_back(entries in prop::collection::vec(-3.0..3.0f64, 20)) {
+        fn the_product_of_the_factors_is_the_matrix(entries in prop::collection::vec(-3.0..3.0f64, 20)) {
             let a = random(&entries, 4, 5);
             let gram = a.gram();
             let eigen = symmetric_eigen(&gram);

@@ -1,17 +1,17 @@
-//! Dense linear algebra: one matrix type, the factorisations the theory needs.
+//! Dense linear algebra: one matrix type, and the factorisations that the theory needs.
 //!
-//! Small matrices dominate (Grams of a few rows), so [`Mat`] is a plain row-major array with simple loops. Large
-//! symmetric eigenproblems, singular values and general solves go to `faer`, which is imported by `dense` alone.
+//! Most matrices of the workspace are small (Gram matrices of a few rows), so [`Mat`] is a row-major array with plain
+//! loops. Symmetric and general eigenproblems, singular values and linear systems are solved by the crate `faer`, which
+//! only the file `dense.rs` uses. Positive semi-definite matrices of any rank have [`cholesky_psd`] and
+//! [`low_rank_factor`]; a diagonal matrix plus a rank-one term has [`RankOneEigen`].
 
 mod cholesky;
 mod dense;
 mod secular;
-mod triangular;
 
 pub use cholesky::{NotPositive, cholesky_psd, is_psd, low_rank_factor};
 pub use dense::{Eigen, Svd, eigenvalues_general, solve, svd, symmetric_eigen, weighted_gram};
-pub use secular::{RankOne, largest_of_rank_one};
-pub use triangular::{absorb_columns, lower_from_rows};
+pub use secular::{RankOneEigen, largest_rank_one_eigenvalue};
 
 use std::ops::{Index, IndexMut};
 
@@ -24,17 +24,17 @@ pub struct Mat {
 }
 
 impl Mat {
-    /// The rows x cols zero matrix.
+    /// Creates the rows x cols matrix of zeros.
     pub fn zeros(rows: usize, cols: usize) -> Self {
         Self { rows, cols, data: vec![0.0; rows * cols] }
     }
 
-    /// The n x n identity.
+    /// Creates the n x n identity matrix.
     pub fn identity(n: usize) -> Self {
         Self::from_fn(n, n, |i, j| f64::from(i == j))
     }
 
-    /// Entry (i, j) = f(i, j).
+    /// Creates the matrix with entries f(i, j).
     pub fn from_fn(rows: usize, cols: usize, mut f: impl FnMut(usize, usize) -> f64) -> Self {
         let mut m = Self::zeros(rows, cols);
         for i in 0..rows {
@@ -45,13 +45,13 @@ impl Mat {
         m
     }
 
-    /// From nested rows; `None` when they have different lengths.
+    /// Creates a matrix from its rows; `None` when they have different lengths.
     pub fn from_rows(rows: &[Vec<f64>]) -> Option<Self> {
         let cols = rows.first().map_or(0, Vec::len);
         rows.iter().all(|r| r.len() == cols).then(|| Self { rows: rows.len(), cols, data: rows.concat() })
     }
 
-    /// A diagonal matrix.
+    /// Creates a diagonal matrix.
     pub fn diagonal(entries: &[f64]) -> Self {
         Self::from_fn(entries.len(), entries.len(), |i, j| if i == j { entries[i] } else { 0.0 })
     }
@@ -91,7 +91,7 @@ impl Mat {
         (0..self.rows).map(|i| self.row(i).to_vec()).collect()
     }
 
-    /// Sets every entry.
+    /// Sets every entry to `value`.
     pub fn fill(&mut self, value: f64) {
         self.data.fill(value);
     }
@@ -131,7 +131,7 @@ impl Mat {
         }
     }
 
-    /// `self · selfᵀ`, symmetric to the last bit.
+    /// The Gram matrix of the rows, `self · selfᵀ`; it is exactly symmetric.
     pub fn gram(&self) -> Self {
         let mut out = Self::zeros(self.rows, self.rows);
         for i in 0..self.rows {
@@ -211,7 +211,7 @@ impl std::fmt::Debug for Mat {
     }
 }
 
-/// The scalar product.
+/// The scalar product Σ_i a_i b_i.
 #[inline]
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()

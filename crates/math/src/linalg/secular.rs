@@ -1,26 +1,27 @@
 //! The eigenproblem of a diagonal matrix plus a rank-one term, D + ρ z zᵀ, in O(n²) operations and O(n) memory.
 //!
 //! Its eigenvalues are the roots of the secular equation 1 + ρ Σ_a z_a²/(d_a − μ) = 0, one between each pair of
-//! neighbouring d_a and one above the largest; eigenvector k is u_k ∝ z_a/(d_a − μ_k). A root is kept as its distance
-//! from the nearest d_a, so that d_a − μ_k has all its digits. R.-C. Li, *Solving secular equations stably and
+//! neighbouring d_a and one above the largest; eigenvector k is u_k ∝ z_a/(d_a − μ_k). A root is stored as its distance
+//! from the nearest d_a, so that d_a − μ_k is accurate to all digits. R.-C. Li, *Solving secular equations stably and
 //! efficiently*, LAPACK Working Note 89 (1993).
 
-/// The eigenvalues and the eigenvectors, the latter as what they make of a vector.
+/// Eigenvalues and eigenvectors of D + ρ z zᵀ. The eigenvectors are not stored; [`Self::project`] applies them to a vector.
 #[derive(Debug, Clone)]
-pub struct RankOne {
+pub struct RankOneEigen {
     poles: Vec<f64>,
     vector: Vec<f64>,
-    /// Per root: the nearest pole and the distance from it.
+    /// For every root, the index of the nearest pole and the distance from it.
     roots: Vec<(usize, f64)>,
-    /// 1/|z_a/(d_a − μ_k)|.
+    /// For every root, the inverse norm of the vector with entries z_a/(d_a − μ_k).
     norms: Vec<f64>,
 }
 
-impl RankOne {
-    /// D = diag(`poles`), strictly ascending; ρ > 0; no entry of z is zero.
+impl RankOneEigen {
+    /// Solves the eigenproblem for D = diag(`poles`), ρ = `weight` and z = `vector`.
     ///
     /// # Panics
-    /// When the poles do not ascend, lengths differ, or ρ or an entry of z makes no rank-one term.
+    /// When the poles do not ascend strictly, the lengths differ, ρ is not positive and finite, or an entry of z is zero or
+    /// not finite.
     pub fn new(poles: Vec<f64>, weight: f64, vector: Vec<f64>) -> Self {
         assert_eq!(poles.len(), vector.len(), "one entry of z per pole");
         assert!(poles.windows(2).all(|w| w[0] < w[1]), "poles ascend strictly");
@@ -35,12 +36,12 @@ impl RankOne {
         found
     }
 
-    /// μ_k, ascending.
+    /// The eigenvalues μ_k, ascending.
     pub fn values(&self) -> Vec<f64> {
         self.roots.iter().map(|&(pole, offset)| self.poles[pole] + offset).collect()
     }
 
-    /// u_k · x for every k.
+    /// The projections u_k · x on every unit eigenvector u_k.
     pub fn project(&self, x: &[f64]) -> Vec<f64> {
         assert_eq!(x.len(), self.poles.len(), "length");
         (0..self.roots.len())
@@ -48,6 +49,7 @@ impl RankOne {
             .collect()
     }
 
+    /// The entries z_a/(d_a − μ_k) of eigenvector k before normalisation.
     fn unscaled(&self, k: usize) -> impl Iterator<Item = f64> + '_ {
         let (pole, offset) = self.roots[k];
         let origin = self.poles[pole];
@@ -55,18 +57,19 @@ impl RankOne {
     }
 }
 
-/// The largest eigenvalue alone, in O(n) operations per iteration.
+/// Computes the largest eigenvalue of D + ρ z zᵀ alone, in O(n) operations per iteration.
 ///
 /// # Panics
-/// As [`RankOne::new`], except that the entries of z may be zero.
-pub fn largest_of_rank_one(poles: &[f64], weight: f64, vector: &[f64]) -> f64 {
+/// When there are no poles, or the lengths differ. Entries of z may be zero.
+pub fn largest_rank_one_eigenvalue(poles: &[f64], weight: f64, vector: &[f64]) -> f64 {
     assert!(!poles.is_empty() && poles.len() == vector.len(), "one entry of z per pole, at least one");
     let squares: Vec<f64> = vector.iter().map(|z| weight * z * z).collect();
     let (pole, offset) = root(poles, &squares, poles.len() - 1);
     poles[pole] + offset
 }
 
-/// Value of f(τ) = 1 + Σ s_a/((d_a − origin) − τ), and the parts of its slope from poles up to k and beyond.
+/// Returns f(τ) = 1 + Σ_a s_a/((d_a − origin) − τ) with τ = `offset` and s_a = ρ z_a², and two parts of its slope: from the
+/// poles up to k, and from those above k.
 fn secular(poles: &[f64], squares: &[f64], origin: f64, k: usize, offset: f64) -> (f64, f64, f64) {
     let part = |range: std::ops::Range<usize>| {
         let (mut sum, mut slope) = (0.0, 0.0);
@@ -81,16 +84,16 @@ fn secular(poles: &[f64], squares: &[f64], origin: f64, k: usize, offset: f64) -
     (1.0 + below + above, below_slope, above_slope)
 }
 
-/// The root above pole k, as (nearest pole, distance from it).
+/// Returns the root between pole k and the next one, as (nearest pole, distance from it).
 ///
-/// f rises from −∞ to +∞ (or to 1, above the last pole) between the poles, so a sign brackets the root and a proposal
-/// outside the bracket is replaced by its middle. Proposals: the root of c + s/(d_k − x) + S/(d_{k+1} − x) that agrees
-/// with f in value and in the two parts of the slope (the "middle way" of Li).
+/// Between the poles f rises from −∞ to +∞ (to 1 above the last pole), so its sign brackets the root. Each iteration
+/// proposes the root of c + s/(d_k − x) + S/(d_{k+1} − x), with c, s and S such that this function agrees with f in value
+/// and in the two parts of the slope (the "middle way" of Li). A proposal outside the bracket is replaced by its middle.
 fn root(poles: &[f64], squares: &[f64], k: usize) -> (usize, f64) {
     let last = k + 1 == poles.len();
     let gap = if last { squares.iter().sum::<f64>() } else { poles[k + 1] - poles[k] };
     let middle = secular(poles, squares, poles[k], k, 0.5 * gap).0;
-    // The nearer pole is the origin: the root is in the half of the interval where f changes sign.
+    // The origin is the nearer pole: the root lies in the half of the interval in which f changes sign.
     let from_below = last || middle >= 0.0;
     let pole = if from_below { k } else { k + 1 };
     let (mut low, mut high) = match (from_below, middle >= 0.0) {
@@ -110,7 +113,7 @@ fn root(poles: &[f64], squares: &[f64], k: usize) -> (usize, f64) {
         let (d1, d2) =
             ((poles[k] - origin) - offset, if last { 0.0 } else { (poles[k + 1] - origin) - offset });
         let step = if last {
-            // One pole and a constant: s/(d_k − x) + c.
+            // Above the last pole the model function has one pole and a constant: s/(d_k − x) + c.
             let constant = value - d1 * below;
             d1 + d1 * d1 * below / constant
         } else {
@@ -150,14 +153,14 @@ mod tests {
             let z: Vec<f64> = entries[..n].iter().enumerate().map(|(i, e)| if i % 3 == 0 { -10f64.powf(*e) } else { 10f64.powf(*e) }).collect();
             let rho = 10f64.powf(weight);
             let dense = Mat::from_fn(n, n, |i, j| rho * z[i] * z[j] + if i == j { poles[i] } else { 0.0 });
-            let found = RankOne::new(poles.clone(), rho, z.clone());
+            let found = RankOneEigen::new(poles.clone(), rho, z.clone());
             let scale = dense.max_abs();
             for (got, want) in found.values().iter().zip(symmetric_eigen(&dense).values) {
                 prop_assert!((got - want).abs() <= 1e-13 * n as f64 * scale, "{got} {want}");
             }
-            let top = largest_of_rank_one(&poles, rho, &z);
+            let top = largest_rank_one_eigenvalue(&poles, rho, &z);
             prop_assert!((top - found.values()[n - 1]).abs() <= 1e-14 * scale);
-            // Parseval: projections keep length and, weighted by the eigenvalues, the quadratic form.
+            // The projections on an orthonormal basis preserve the length (Parseval's identity).
             let x: Vec<f64> = (0..n).map(|i| 1.0 + (i % 4) as f64).collect();
             let projected = found.project(&x);
             let length: f64 = x.iter().map(|v| v * v).sum();
@@ -168,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_single_pole_moves_by_the_rank_one_term() {
-        let found = RankOne::new(vec![-2.0], 0.5, vec![3.0]);
+        let found = RankOneEigen::new(vec![-2.0], 0.5, vec![3.0]);
         assert!((found.values()[0] - 2.5).abs() < 1e-15);
         assert!((found.project(&[4.0])[0].abs() - 4.0).abs() < 1e-15);
     }

@@ -1,43 +1,44 @@
-//! Adams methods of variable order and step, predicted, evaluated, corrected, evaluated.
+//! Adams methods of variable order and step length in the mode PECE (predict, evaluate, correct, evaluate).
 //!
 //! F. T. Krogh; L. F. Shampine & M. K. Gordon, *Computer Solution of Ordinary Differential Equations* (1975); Hairer,
-//! Nørsett & Wanner, *Solving ODEs I*, §III.5. Two evaluations per step whatever the order: for smooth fields at tight
-//! tolerances over long times this is the least that is known.
+//! Nørsett & Wanner, *Solving ODEs I*, §III.5. A step costs two evaluations at every order, so for smooth fields at
+//! tight tolerances over long times these methods need the fewest evaluations of those in [`ode`](super).
 //!
-//! The memory is a list of modified divided differences of the slope f on the past points t_n, t_{n−1}, …,
+//! From step to step the method keeps modified divided differences of the slope f on the past points t_n, t_{n−1}, …,
 //!
 //!   Φ_1(n) = f_n,    Φ_{i+1}(n) = Φ_i(n) − Φ*_i(n−1),    Φ*_i(n) = β_i Φ_i(n),    β_i = Π_{j<i} ψ_j(n+1)/ψ_j(n),
 //!
 //! ψ_i(n+1) = t_{n+1} − t_{n+1−i}. With steps of equal length they are backward differences and β_i = 1.
 
-use super::control::{Law, Tolerance};
+use super::control::{StepControl, Tolerance};
 use super::field::Counted;
 use super::stages::{EXPLICIT_HINT, Stepper, all_finite};
 use crate::gauss::quadrature::gauss_legendre;
 use std::sync::OnceLock;
 
-/// Highest order k of the predictor; the corrector has one more.
-const HIGHEST: usize = 12;
-/// Differences that are kept: those of the corrector, and one more to judge the next order.
-const KEPT: usize = HIGHEST + 2;
-/// A step is chosen to have this share of the tolerated error; more is accepted.
-const AIM: f64 = 0.7;
+/// Highest order k of the predictor; the corrector has order k + 1.
+const HIGHEST_ORDER: usize = 12;
+/// Number of differences that are kept: those of the corrector, and one more to estimate the error at the next order.
+const DIFFERENCES: usize = HIGHEST_ORDER + 2;
+/// The length of the next step is chosen so that its predicted error is at most this fraction of the tolerance. A step
+/// is accepted up to the whole tolerance.
+const TARGET_ERROR: f64 = 0.7;
 
 /// |γ*_i| of the Adams-Moulton formulas on equal steps, the leading error coefficients: Σ_{j≤m} γ*_j/(m + 1 − j) = 0,
 /// γ*_0 = 1.
-fn error_coefficients() -> &'static [f64; KEPT] {
-    static COEFFICIENTS: OnceLock<[f64; KEPT]> = OnceLock::new();
+fn error_coefficients() -> &'static [f64; DIFFERENCES] {
+    static COEFFICIENTS: OnceLock<[f64; DIFFERENCES]> = OnceLock::new();
     COEFFICIENTS.get_or_init(|| {
-        let mut gamma = [0.0; KEPT];
+        let mut gamma = [0.0; DIFFERENCES];
         gamma[0] = 1.0;
-        for m in 1..KEPT {
+        for m in 1..DIFFERENCES {
             gamma[m] = -(0..m).map(|j| gamma[j] / (m + 1 - j) as f64).sum::<f64>();
         }
         gamma.map(f64::abs)
     })
 }
 
-/// Errors of the step that was tried, in units of the tolerance, had its order been lower.
+/// Estimated errors of the attempted step at its own order and at the two orders below, in units of the tolerance.
 #[derive(Clone, Copy, Debug, Default)]
 struct Errors {
     /// At the order k of the step.
@@ -48,27 +49,31 @@ struct Errors {
     lowest: f64,
 }
 
-/// The method with its memory.
+/// An Adams method with the differences of its past slopes.
 pub(super) struct Adams {
     n: usize,
     state: Vec<f64>,
     candidate: Vec<f64>,
-    /// Φ_i at the current point in row i − 1, and what they will be if the candidate is accepted.
+    /// Φ_i at the current point, in row i − 1.
     differences: Vec<f64>,
+    /// Φ_i at the candidate, which replace `differences` when it is accepted.
     next_differences: Vec<f64>,
     /// ψ_i(n), i = 1, 2, …: distances to the past points.
-    past: [f64; KEPT],
-    next_past: [f64; KEPT],
+    past: [f64; DIFFERENCES],
+    next_past: [f64; DIFFERENCES],
     /// Order k of the predictor.
     order: usize,
-    /// Steps of the present length since it was last changed.
+    /// Number of consecutive steps of the present length.
     equal_steps: usize,
-    /// Orders and lengths still double at every step.
+    /// Whether the integration is in its starting phase, in which every accepted step raises the order by one and doubles
+    /// the step length.
     starting: bool,
+    /// Consecutive rejected attempts.
     failures: u32,
     step: f64,
-    /// Slope at the prediction, and the two partial sums of differences that judge lower orders.
+    /// Slope at the new point according to the interpolating polynomial, Σ_i Φ*_i(n).
     slope: Vec<f64>,
+    /// State that the predictor gives at the new point.
     predicted: Vec<f64>,
     /// 1/(tolerated error) per component.
     weights: Vec<f64>,
@@ -83,10 +88,10 @@ impl Adams {
             n,
             state: zeros(),
             candidate: zeros(),
-            differences: vec![0.0; n * KEPT],
-            next_differences: vec![0.0; n * KEPT],
-            past: [1.0; KEPT],
-            next_past: [1.0; KEPT],
+            differences: vec![0.0; n * DIFFERENCES],
+            next_differences: vec![0.0; n * DIFFERENCES],
+            past: [1.0; DIFFERENCES],
+            next_past: [1.0; DIFFERENCES],
             order: 1,
             equal_steps: 0,
             starting: true,
@@ -100,19 +105,24 @@ impl Adams {
         }
     }
 
-    /// ψ_i(n+1), β_i and g_{i,1} of a step: h Σ g_{i,1} Φ*_i is the integral of the interpolating polynomial.
+    /// Computes ψ_i(n+1), β_i and g_{i,1} of a step of length h. The integral of the interpolating polynomial over the
+    /// step is h Σ_i g_{i,1} Φ*_i.
     fn coefficients(&mut self, step: f64) -> Coefficients {
         let k = self.order;
-        let mut c = Coefficients { beta: [1.0; KEPT], integral: [0.0; KEPT], sigma: [1.0; KEPT] };
+        let mut c = Coefficients {
+            beta: [1.0; DIFFERENCES],
+            integral: [0.0; DIFFERENCES],
+            sigma: [1.0; DIFFERENCES],
+        };
         self.next_past[0] = step;
-        for i in 1..KEPT {
+        for i in 1..DIFFERENCES {
             self.next_past[i] = self.past[i - 1] + step;
         }
-        for i in 1..=k.min(KEPT - 1) {
+        for i in 1..=k.min(DIFFERENCES - 1) {
             c.beta[i] = c.beta[i - 1] * self.next_past[i - 1] / self.past[i - 1];
         }
-        // Column q of g_{i,q} shrinks by one with every row i; it is overwritten in place.
-        let mut g: [f64; KEPT + 1] = std::array::from_fn(|q| 1.0 / (q + 1) as f64);
+        // Row i of g_{i,q} needs one entry less than row i − 1; it overwrites that row in place.
+        let mut g: [f64; DIFFERENCES + 1] = std::array::from_fn(|q| 1.0 / (q + 1) as f64);
         c.integral[0] = 1.0;
         for i in 1..=k {
             let ratio = step / self.next_past[i - 1];
@@ -136,8 +146,8 @@ impl Adams {
         (sum / self.n.max(1) as f64).sqrt()
     }
 
-    /// Φ_i(n+1) from the slope at the candidate: Φ_{i+1}(n+1) = Φ_i(n+1) − Φ*_i(n).
-    fn extend_memory(&mut self, c: &Coefficients) {
+    /// Computes Φ_i(n+1) from the slope at the candidate: Φ_{i+1}(n+1) = Φ_i(n+1) − Φ*_i(n).
+    fn update_differences(&mut self, c: &Coefficients) {
         let (n, k) = (self.n, self.order);
         for i in 0..=k {
             let (done, rest) = self.next_differences.split_at_mut((i + 1) * n);
@@ -149,8 +159,10 @@ impl Adams {
         }
     }
 
-    /// The next order, and the error that the step just accepted would have had with it. Shampine & Gordon: lower it
-    /// when the lower ones are not worse, raise it only where equal steps make the comparison sound.
+    /// Chooses the order of the next step and returns the estimated error of the accepted step at that order.
+    ///
+    /// The rule of Shampine & Gordon: the order is lowered when the errors at the lower orders are not larger, and raised
+    /// only after enough steps of equal length, for which the error estimate at the higher order is valid.
     fn next_order(&mut self) -> f64 {
         let (k, e) = (self.order, self.errors);
         if self.prefers_lower() {
@@ -158,12 +170,12 @@ impl Adams {
             self.starting = false;
             return e.lower;
         }
-        if self.starting && k < HIGHEST {
+        if self.starting && k < HIGHEST_ORDER {
             self.order = k + 1;
             return e.same;
         }
         self.starting = false;
-        if k == HIGHEST || self.equal_steps <= k {
+        if k == HIGHEST_ORDER || self.equal_steps <= k {
             return e.same;
         }
         let next = &self.next_differences[(k + 1) * self.n..(k + 2) * self.n];
@@ -179,6 +191,7 @@ impl Adams {
         }
     }
 
+    /// Whether the errors at the lower orders are small enough to lower the order.
     fn prefers_lower(&self) -> bool {
         let e = self.errors;
         match self.order {
@@ -189,14 +202,14 @@ impl Adams {
     }
 }
 
-/// Numbers of a step that all components share.
+/// Coefficients of a step, the same for all components.
 struct Coefficients {
-    /// β_i in place i − 1.
-    beta: [f64; KEPT],
+    /// β_i, at index i − 1.
+    beta: [f64; DIFFERENCES],
     /// g_{i,1}.
-    integral: [f64; KEPT],
-    /// σ_i: what makes γ*_i σ_{i+1} an error coefficient on unequal steps.
-    sigma: [f64; KEPT],
+    integral: [f64; DIFFERENCES],
+    /// σ_i, with which γ*_i σ_{i+1} is the error coefficient on steps of unequal length.
+    sigma: [f64; DIFFERENCES],
 }
 
 impl Stepper for Adams {
@@ -220,7 +233,7 @@ impl Stepper for Adams {
         self.step = step;
         self.tolerance = tolerance;
         let c = self.coefficients(step);
-        // Prediction, and the slope that the polynomial predicts: Σ Φ*_i.
+        // The predicted state, and the slope of the interpolating polynomial at the new point, Σ_i Φ*_i.
         self.predicted.copy_from_slice(&self.state);
         self.slope.fill(0.0);
         for i in (0..k).rev() {
@@ -231,20 +244,21 @@ impl Stepper for Adams {
                 *s += beta * phi;
             }
         }
-        let (surprise, rest) = self.next_differences.split_at_mut(n);
-        field.derivative(time + step, &self.predicted, surprise);
+        let (residual, rest) = self.next_differences.split_at_mut(n);
+        field.derivative(time + step, &self.predicted, residual);
         let rest = &mut rest[..2 * n];
         let (lower, lowest) = rest.split_at_mut(n);
-        // The highest difference at the new point, Φ_{k+1}(n+1) = f − Σ Φ*_i, corrects and judges; adding back one
-        // and two of the differences gives those that judge the lower orders.
+        // The highest difference at the new point, Φ_{k+1}(n+1) = f − Σ_i Φ*_i, gives the corrector and the error
+        // estimate. Adding Φ*_k, and then Φ*_{k−1}, gives the differences that estimate the errors at orders k − 1 and
+        // k − 2.
         let weight = step * c.integral[k];
         let row = |i: usize| &self.differences[i * n..(i + 1) * n];
         let (last, before) = (row(k - 1), row(k.saturating_sub(2)));
         for i in 0..n {
-            surprise[i] -= self.slope[i];
-            lower[i] = surprise[i] + c.beta[k - 1] * last[i];
+            residual[i] -= self.slope[i];
+            lower[i] = residual[i] + c.beta[k - 1] * last[i];
             lowest[i] = lower[i] + c.beta[k.saturating_sub(2)] * before[i];
-            self.candidate[i] = self.predicted[i] + weight * surprise[i];
+            self.candidate[i] = self.predicted[i] + weight * residual[i];
             let size = self.state[i].abs().max(self.candidate[i].abs());
             self.weights[i] = 1.0 / (tolerance.absolute + tolerance.relative * size);
         }
@@ -275,7 +289,7 @@ impl Stepper for Adams {
         if !all_finite(&self.next_differences[..n]) {
             return f64::INFINITY;
         }
-        self.extend_memory(&c);
+        self.update_differences(&c);
         error
     }
 
@@ -283,18 +297,18 @@ impl Stepper for Adams {
         &self.candidate
     }
 
-    /// y(t) = y_{n+1} − ∫_t^{t_{n+1}} P, P the polynomial through the slopes at the last k + 1 points,
+    /// Evaluates y(t) = y_{n+1} − ∫_t^{t_{n+1}} P, where P is the polynomial through the slopes at the last k + 1 points,
     ///
-    ///   P(t) = Σ_i Φ_i(n+1) Π_{j<i} (t − t_{n+2−j})/ψ_j(n+1),
+    ///   P(t) = Σ_i Φ_i(n+1) Π_{j<i} (t − t_{n+2−j})/ψ_j(n+1).
     ///
-    /// by a Gauss rule that is exact for it.
+    /// The integral is a Gauss-Legendre sum, which is exact for polynomials of this degree.
     fn interpolate(&self, step: f64, share: f64, out: &mut [f64]) {
-        // Degree k, and n nodes are exact up to 2n − 1.
+        // P has degree k, and a rule of m nodes is exact up to degree 2m − 1.
         let rule = gauss_legendre(self.order / 2 + 1);
         let (from, used) = ((share - 1.0) * step, self.order + 1);
-        let mut integral = [0.0; KEPT];
+        let mut integral = [0.0; DIFFERENCES];
         for (node, weight) in rule.nodes.iter().zip(&rule.weights) {
-            // Distance from the new point, and the product over past points.
+            // `at` is t − t_{n+1}; the product runs over the past points.
             let at = from * 0.5 * (1.0 + node);
             let mut product = 1.0;
             for i in 0..used {
@@ -326,7 +340,8 @@ impl Stepper for Adams {
                 self.order -= 1;
             }
             if self.failures >= 3 {
-                // The memory misleads: begin again from the slope alone.
+                // After three rejections in a row the past differences do not describe the solution, so the method
+                // restarts at order 1, which uses the current slope alone.
                 self.order = 1;
             }
             return Some(if error.is_finite() { 0.5 } else { 0.1 });
@@ -335,18 +350,20 @@ impl Stepper for Adams {
         let was_starting = self.starting;
         let error = self.next_order();
         let power = (self.order + 1) as f64;
-        // Doubled or kept, so that steps are equal most of the time; shortened by as much as needed.
-        Some(if (was_starting && self.starting) || error * power.exp2() <= AIM {
+        // The step length is doubled or kept, so that most steps have equal length; only a reduction is by the factor
+        // that the error asks for.
+        Some(if (was_starting && self.starting) || error * power.exp2() <= TARGET_ERROR {
             2.0
-        } else if error <= AIM {
+        } else if error <= TARGET_ERROR {
             1.0
         } else {
-            (AIM / error).powf(power.recip()).clamp(0.5, 0.9)
+            (TARGET_ERROR / error).powf(power.recip()).clamp(0.5, 0.9)
         })
     }
 
-    fn law(&self) -> Law {
-        Law {
+    fn step_control(&self) -> StepControl {
+        // Only `order` is used, for the first step: `own_factor` chooses the length of all later ones.
+        StepControl {
             order: 1.0,
             plain: 0.5,
             proportional: 0.5,

@@ -1,4 +1,4 @@
-//! Choice of the step length.
+//! Control of the step length: error norm, step controller, and choice of the first step.
 
 use super::field::Counted;
 
@@ -16,7 +16,8 @@ impl Tolerance {
 
     /// Mean over the components of (error_i / (absolute + relative max(|old_i|, |new_i|)))².
     pub(super) fn mean_square(self, error: &[f64], old: &[f64], new: &[f64]) -> f64 {
-        // Four partial sums: the compiler may not reorder a floating-point sum, so we do.
+        // The sum is split into four partial sums so that it can be vectorised; the compiler may not reorder a
+        // floating-point sum itself.
         const LANES: usize = 4;
         let n = error.len();
         let (old, new) = (&old[..n], &new[..n]);
@@ -43,61 +44,69 @@ impl Tolerance {
 ///
 ///   h_{n+1} = safety · h_n · err_n^{−proportional} · err_{n−1}^{integral},
 ///
-/// after Gustafsson (1991) and Lund; Hairer & Wanner, *Solving ODEs II*, §IV.2. The memory of the previous error
-/// damps the oscillations of the step length that plain control shows when stability limits it.
+/// after K. Gustafsson (1991); Hairer & Wanner, *Solving ODEs II*, §IV.2. The factor with the previous error damps the
+/// oscillations of the step length that occur without it when stability, not accuracy, limits the step.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Law {
+pub(super) struct StepControl {
     /// Order of the method, for the choice of the first step.
     pub(super) order: f64,
-    /// Exponent that alone would bring the error to 1: 1/(order of the error estimate + 1).
+    /// Exponent of the error after a rejected step: 1/(order of the error estimate + 1), which brings the error to 1.
     pub(super) plain: f64,
     /// Exponent of the current error.
     pub(super) proportional: f64,
     /// Exponent of the previous error.
     pub(super) integral: f64,
-    /// Aim below the tolerance by this factor of the step.
+    /// Factor below 1 on the predicted step length, so that most steps are accepted.
     pub(super) safety: f64,
-    /// Strongest shortening.
+    /// Smallest factor between two steps.
     pub(super) shortest: f64,
-    /// Strongest lengthening.
+    /// Largest factor between two steps.
     pub(super) longest: f64,
 }
 
-/// The controller: a law and its memory.
+/// The step controller: its constants, and what it remembers of the last step.
 #[derive(Clone, Debug)]
 pub(super) struct Controller {
-    law: Law,
+    constants: StepControl,
+    /// Error of the last accepted step, at least 1e-4.
     previous_error: f64,
     just_rejected: bool,
 }
 
 impl Controller {
-    pub(super) fn new(law: Law) -> Self {
-        Controller { law, previous_error: 1e-4, just_rejected: false }
+    pub(super) fn new(constants: StepControl) -> Self {
+        // The initial value and the floor 1e-4 of the previous error are those of Hairer's codes.
+        Controller { constants, previous_error: 1e-4, just_rejected: false }
     }
 
-    /// Factor for the next step after a step with this error (at most 1) was accepted.
+    /// Returns the factor for the next step after a step with this error (at most 1) was accepted.
     pub(super) fn accepted(&mut self, error: f64) -> f64 {
-        let law = self.law;
-        // An error of zero would divide by zero; below 1e-30 every law is at its longest factor.
-        let wanted =
-            law.safety * error.max(1e-30).powf(-law.proportional) * self.previous_error.powf(law.integral);
-        let longest = if self.just_rejected { 1.0 } else { law.longest };
+        let constants = self.constants;
+        // The floor avoids a division by zero; for errors below 1e-30 the factor is `longest` in every method.
+        let wanted = constants.safety
+            * error.max(1e-30).powf(-constants.proportional)
+            * self.previous_error.powf(constants.integral);
+        let longest = if self.just_rejected { 1.0 } else { constants.longest };
         self.previous_error = error.max(1e-4);
         self.just_rejected = false;
-        wanted.clamp(law.shortest, longest)
+        wanted.clamp(constants.shortest, longest)
     }
 
-    /// Factor for the next attempt after an error above 1, or an infinite one.
+    /// Returns the factor for the next attempt after an error above 1. An infinite error, from a field that is not finite,
+    /// gives the factor 0.1.
     pub(super) fn rejected(&mut self, error: f64) -> f64 {
-        let law = self.law;
+        let constants = self.constants;
         self.just_rejected = true;
-        if error.is_finite() { (law.safety * error.powf(-law.plain)).max(law.shortest) } else { 0.1 }
+        if error.is_finite() {
+            (constants.safety * error.powf(-constants.plain)).max(constants.shortest)
+        } else {
+            0.1
+        }
     }
 }
 
-/// Length of a first step whose local error should be near 1 % of the tolerance: Hairer, Nørsett & Wanner, *Solving
-/// ODEs I*, §II.4. `slope` is f(start, state); costs one evaluation.
+/// Chooses the length of the first step such that its local error should be near 1 % of the tolerance: Hairer, Nørsett &
+/// Wanner, *Solving ODEs I*, §II.4. `slope` is f(start, state). One more evaluation is needed.
 pub(super) fn first_step(
     field: &mut Counted<'_>,
     (start, direction): (f64, f64),
@@ -120,7 +129,7 @@ pub(super) fn first_step(
     let steepest = d1.max(d2);
     let h1 =
         if steepest <= 1e-15 { (h0 * 1e-3).max(1e-6) } else { (0.01 / steepest).powf(1.0 / (order + 1.0)) };
-    // A field that is not finite at the trial point leaves h0; the controller shortens it if need be.
+    // If the field is not finite at the trial point, h0 is used; the controller shortens it if needed.
     let chosen = if h1.is_finite() && h1 > 0.0 { h1.min(100.0 * h0) } else { h0 };
     chosen.min(largest)
 }
@@ -130,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mean_square_is_the_obvious_sum_at_every_length() {
+    fn the_mean_square_equals_the_plain_sum_at_every_length() {
         let tolerance = Tolerance { relative: 1e-3, absolute: 1e-5 };
         for n in 1..12 {
             let e: Vec<f64> = (0..n).map(|i| 1e-4 * (i as f64).sin()).collect();

@@ -1,7 +1,7 @@
 //! The explicit Runge-Kutta method of Dormand & Prince of order 8(5,3); coefficients and references in
 //! `dop853_tableau.rs`.
 
-use super::control::{Law, Tolerance};
+use super::control::{StepControl, Tolerance};
 use super::dop853_tableau::{
     A2, A3, A4, A5, A6, A7, A8, A9, A10, A11, A12, A14, A15, A16, B, C, DENSE, DENSE_STAGES, ERROR3, ERROR5,
 };
@@ -22,17 +22,18 @@ impl Dop853 {
     }
 }
 
-/// Weights b_i(θ) of the interpolant  y(t + θh) = y + h Σ_i b_i(θ) k_i,  of order 7:
+/// Returns the weights b_i(θ), θ = `share`, of the interpolant  y(t + θh) = y + h Σ_i b_i(θ) k_i,  of order 7:
 ///
 ///   θ(Δ + θ̄(k_1 − Δ + θ(2Δ − k_1 − k_13 + θ̄(D_1 + θ(D_2 + θ̄(D_3 + θ D_4)))))),   θ̄ = 1 − θ,  Δ = Σ b_i k_i,
 ///
 /// the cubic Hermite polynomial through both ends with four corrections D.
 pub(super) fn interpolant(share: f64) -> Row<12> {
     let rest = 1.0 - share;
-    let slope = share * rest;
-    let bend = share * slope;
-    let end = share - slope + 2.0 * bend;
-    let p1 = slope * slope;
+    // θ(1 − θ) and θ²(1 − θ).
+    let quadratic = share * rest;
+    let cubic = share * quadratic;
+    let end = share - quadratic + 2.0 * cubic;
+    let p1 = quadratic * quadratic;
     let p2 = share * p1;
     let p3 = rest * p2;
     let p4 = share * p3;
@@ -44,8 +45,8 @@ pub(super) fn interpolant(share: f64) -> Row<12> {
     for (i, (_, b)) in B.into_iter().enumerate() {
         row[i].1 += end * b;
     }
-    row[0].1 += slope - bend;
-    row[8].1 -= bend;
+    row[0].1 += quadratic - cubic;
+    row[8].1 -= cubic;
     row
 }
 
@@ -81,8 +82,8 @@ impl Stepper for Dop853 {
         s.evaluate(field, time + C[11] * step, step, 11, &A12);
         displace(&mut s.candidate, &s.state, step, &B, &s.k);
 
-        // Hairer's combination: err = err5 · err5 / √(err5² + 0.01 err3²) behaves like h^8 and is not fooled where
-        // the fifth-order estimate happens to vanish.
+        // Hairer's combination: err = err5 · err5 / √(err5² + 0.01 err3²) scales as h^8 and stays
+        // reliable where the fifth-order estimate happens to vanish.
         combine(&mut s.scratch, step, &ERROR5, &s.k);
         let fifth = tolerance.mean_square(&s.scratch, &s.state, &s.candidate);
         combine(&mut s.scratch, step, &ERROR3, &s.k);
@@ -103,7 +104,7 @@ impl Stepper for Dop853 {
 
     fn prepare_interpolant(&mut self, field: &mut Counted<'_>, time: f64, step: f64) {
         let s = &mut self.stages;
-        // The extra stages take memory only once somebody looks between the steps.
+        // The extra stages are allocated at the first interpolation, so that runs without one do not need their memory.
         let n = s.state.len();
         s.k.resize_with(16, || vec![0.0; n]);
         s.evaluate(field, time + C[13] * step, step, 13, &A14);
@@ -119,9 +120,9 @@ impl Stepper for Dop853 {
         self.stages.advance(NEW_SLOPE);
     }
 
-    fn law(&self) -> Law {
-        // Hairer's code DOP853 with its recommended small memory.
-        Law {
+    fn step_control(&self) -> StepControl {
+        // The constants of Hairer's code DOP853, with the weight 0.04 that it recommends for the previous error.
+        StepControl {
             order: 8.0,
             plain: 1.0 / 8.0,
             proportional: 1.0 / 8.0 - 0.2 * 0.04,

@@ -88,7 +88,7 @@ pub(super) const B: Row<8> = [
     (10, 0.20136540080403034),
     (11, 0.04471061572777259),
 ];
-/// Weights of order 8 minus those of an embedded solution of order 5.
+/// Weights of an error estimate: those of order 8 minus those of an embedded solution of order 5.
 pub(super) const ERROR5: Row<8> = [
     (0, 0.01312004499419488),
     (5, -1.2251564463762044),
@@ -99,7 +99,7 @@ pub(super) const ERROR5: Row<8> = [
     (10, 0.08192320648511571),
     (11, -0.022355307863886294),
 ];
-/// Weights of order 8 minus those of an embedded solution of order 3.
+/// Weights of an error estimate: those of order 8 minus those of an embedded solution of order 3.
 pub(super) const ERROR3: Row<8> = [
     (0, -0.18980075407240762),
     (5, 4.450312892752409),
@@ -141,9 +141,9 @@ pub(super) const A16: Row<8> = [
     (13, 2.9475147891527724),
     (14, -9.15095847217987),
 ];
-/// Stages with weight in the interpolant.
+/// Stages whose weight in the interpolant is not zero.
 pub(super) const DENSE_STAGES: [usize; 12] = [0, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
-/// Corrections to the cubic Hermite interpolant, of θ²(1−θ)², θ³(1−θ)², θ³(1−θ)³, θ⁴(1−θ)³, in the order of
+/// Corrections to the cubic Hermite interpolant: coefficients of θ²(1−θ)², θ³(1−θ)², θ³(1−θ)³ and θ⁴(1−θ)³, in the order of
 /// `DENSE_STAGES`.
 pub(super) const DENSE: [[f64; 12]; 4] = [
     [

@@ -3,7 +3,7 @@
 //! J. R. Dormand & P. J. Prince, J. Comput. Appl. Math. 6 (1980) 19; interpolant of order 4 by Shampine, Math.
 //! Comp. 46 (1986) 135; as in Hairer, Nørsett & Wanner, *Solving ODEs I* (2nd ed.), tables II.5.2 and §II.6.
 
-use super::control::{Law, Tolerance};
+use super::control::{StepControl, Tolerance};
 use super::field::Counted;
 use super::stages::{EXPLICIT_HINT, Row, Stages, Stepper, all_finite, combine, displace};
 
@@ -21,10 +21,11 @@ pub(super) const A6: Row<5> = [
     (3, 49.0 / 176.0),
     (4, -5103.0 / 18656.0),
 ];
-/// Weights of the solution, which are also the last row: the slope at the new point is the first of the next step.
+/// Weights of the solution. They are also the last row of the tableau, so that the slope at the new point serves as the
+/// first stage of the next step.
 pub(super) const B: Row<5> =
     [(0, 35.0 / 384.0), (2, 500.0 / 1113.0), (3, 125.0 / 192.0), (4, -2187.0 / 6784.0), (5, 11.0 / 84.0)];
-/// Weights of order 5 minus those of order 4.
+/// Weights of the error estimate: those of order 5 minus those of order 4.
 pub(super) const ERROR: Row<6> = [
     (0, 71.0 / 57600.0),
     (2, -71.0 / 16695.0),
@@ -55,20 +56,21 @@ impl Dopri5 {
     }
 }
 
-/// Weights b_i(θ) of the interpolant  y(t + θh) = y + h Σ_i b_i(θ) k_i:  the cubic Hermite polynomial through both
+/// Returns the weights b_i(θ), θ = `share`, of the interpolant  y(t + θh) = y + h Σ_i b_i(θ) k_i:  the cubic Hermite polynomial through both
 /// ends plus θ²(1−θ)² Σ d_i k_i.
 pub(super) fn interpolant(share: f64) -> Row<6> {
     let rest = 1.0 - share;
-    let slope = share * rest;
-    let bend = share * slope;
-    let correction = slope * slope;
-    let end = share - slope + 2.0 * bend;
+    // θ(1 − θ) and θ²(1 − θ).
+    let quadratic = share * rest;
+    let cubic = share * quadratic;
+    let correction = quadratic * quadratic;
+    let end = share - quadratic + 2.0 * cubic;
     let mut weights = [0.0; 7];
     for (stage, b) in B {
         weights[stage] = end * b;
     }
-    weights[0] += slope - bend;
-    weights[6] -= bend;
+    weights[0] += quadratic - cubic;
+    weights[6] -= cubic;
     [0, 2, 3, 4, 5, 6].map(|i| (i, weights[i] + correction * DENSE[i]))
 }
 
@@ -111,9 +113,9 @@ impl Stepper for Dopri5 {
         self.stages.advance(6);
     }
 
-    fn law(&self) -> Law {
+    fn step_control(&self) -> StepControl {
         // The constants of Hairer's code DOPRI5.
-        Law {
+        StepControl {
             order: 5.0,
             plain: 0.2,
             proportional: 0.2 - 0.75 * 0.04,

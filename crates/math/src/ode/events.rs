@@ -5,7 +5,7 @@ use std::fmt;
 use super::stages::Stepper;
 use crate::roots::brent_between;
 
-/// Which sign changes count, in the direction in which time is integrated.
+/// Which sign changes count. Signs are compared in the direction of integration, also when time runs backwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From negative to positive.
@@ -25,8 +25,8 @@ pub type EventFunction<'a> = Box<dyn Fn(f64, &[f64]) -> f64 + 'a>;
 /// Signs are compared once per step, so a function that changes sign twice within a step is missed; where that can
 /// happen, set [`super::Options::largest_step`]. A function that is exactly 0 at the start does not fire there. NaN
 /// never fires.
-pub struct Event<'a> {
-    /// For reports.
+pub struct OdeEvent<'a> {
+    /// Name for reports.
     pub name: String,
     /// The function whose zeros are the event.
     pub function: EventFunction<'a>,
@@ -36,10 +36,10 @@ pub struct Event<'a> {
     pub terminal: bool,
 }
 
-impl<'a> Event<'a> {
-    /// An event that is located and noted, in either direction.
+impl<'a> OdeEvent<'a> {
+    /// Creates an event that counts sign changes in both directions and does not stop the integration.
     pub fn new(name: &str, function: impl Fn(f64, &[f64]) -> f64 + 'a) -> Self {
-        Event {
+        OdeEvent {
             name: name.to_owned(),
             function: Box::new(function),
             direction: Direction::Either,
@@ -47,52 +47,54 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Count only sign changes in this direction.
+    /// Counts only sign changes in this direction.
     pub fn direction(self, direction: Direction) -> Self {
-        Event { direction, ..self }
+        OdeEvent { direction, ..self }
     }
 
-    /// Stop the integration at the first occurrence.
+    /// Stops the integration at the first occurrence.
     pub fn terminal(self) -> Self {
-        Event { terminal: true, ..self }
+        OdeEvent { terminal: true, ..self }
     }
 }
 
-impl fmt::Debug for Event<'_> {
+impl fmt::Debug for OdeEvent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Event { name, direction, terminal, .. } = self;
-        write!(f, "Event {{ name: {name:?}, direction: {direction:?}, terminal: {terminal} }}")
+        let OdeEvent { name, direction, terminal, .. } = self;
+        write!(f, "OdeEvent {{ name: {name:?}, direction: {direction:?}, terminal: {terminal} }}")
     }
 }
 
 /// An event that happened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Occurrence {
-    /// Position of the event in the list.
+    /// Position of the event in the list of events.
     pub event: usize,
-    /// When.
+    /// Time of the sign change.
     pub time: f64,
-    /// The state then.
+    /// State at that time.
     pub state: Vec<f64>,
 }
 
-/// Follows the signs of a list of events from step to step.
-pub(super) struct Lookout<'a> {
-    events: &'a [Event<'a>],
+/// Detects sign changes of a list of events from step to step.
+pub(super) struct EventDetector<'a> {
+    events: &'a [OdeEvent<'a>],
+    /// Values of the event functions at the beginning of the current step.
     before: Vec<f64>,
+    /// Values at its end.
     after: Vec<f64>,
-    /// (share of the step, event) of the sign changes of the current step, in order.
+    /// Sign changes within the current step, as (fraction of the step, event), in order of time.
     crossings: Vec<(f64, usize)>,
 }
 
-impl<'a> Lookout<'a> {
-    pub(super) fn new(events: &'a [Event<'a>], time: f64, state: &[f64]) -> Self {
+impl<'a> EventDetector<'a> {
+    pub(super) fn new(events: &'a [OdeEvent<'a>], time: f64, state: &[f64]) -> Self {
         let before: Vec<f64> = events.iter().map(|e| (e.function)(time, state)).collect();
-        Lookout { events, after: before.clone(), before, crossings: Vec::new() }
+        EventDetector { events, after: before.clone(), before, crossings: Vec::new() }
     }
 
-    /// Evaluate all events at the end of a step; whether any changed sign in its direction.
-    pub(super) fn look(&mut self, time: f64, state: &[f64]) -> bool {
+    /// Evaluates all events at the end of a step. Returns whether any changed sign in its direction.
+    pub(super) fn evaluate(&mut self, time: f64, state: &[f64]) -> bool {
         let mut seen = false;
         for (i, event) in self.events.iter().enumerate() {
             self.after[i] = (event.function)(time, state);
@@ -112,27 +114,27 @@ impl<'a> Lookout<'a> {
         }
     }
 
-    /// Locate the sign changes of the step on its interpolant. Returns them as (share, event) in order, cut after the
-    /// first terminal one.
+    /// Locates the sign changes within the step on its interpolant. Returns them as (fraction of the step, event) in order
+    /// of time, up to the first terminal one.
     pub(super) fn locate(
         &mut self,
         stepper: &dyn Stepper,
         time: f64,
         step: f64,
-        probe: &mut [f64],
+        interpolated: &mut [f64],
     ) -> &[(f64, usize)] {
         self.crossings.clear();
-        // Resolve the time, not the share, to rounding.
+        // This tolerance on the fraction resolves the time to rounding.
         let tolerance = 2.0 * f64::EPSILON * (time.abs() + step.abs()) / step.abs();
         for i in 0..self.events.len() {
             if !self.fires(i) {
                 continue;
             }
             let along = |share: f64| {
-                stepper.interpolate(step, share, probe);
-                (self.events[i].function)(time + share * step, probe)
+                stepper.interpolate(step, share, interpolated);
+                (self.events[i].function)(time + share * step, interpolated)
             };
-            // A function that is NaN inside the step but changes sign across it is put at the end of the step.
+            // If the function is NaN inside the step, the sign change is placed at the end of the step.
             let share =
                 brent_between(along, (0.0, self.before[i]), (1.0, self.after[i]), tolerance).unwrap_or(1.0);
             self.crossings.push((share, i));
@@ -148,7 +150,7 @@ impl<'a> Lookout<'a> {
         self.events[event].terminal
     }
 
-    /// The end of this step is the start of the next.
+    /// Makes the end of this step the beginning of the next.
     pub(super) fn advance(&mut self) {
         std::mem::swap(&mut self.before, &mut self.after);
     }

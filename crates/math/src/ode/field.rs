@@ -1,37 +1,36 @@
-//! What is integrated.
+//! The right-hand side of a differential equation, its Jacobian by differences, and a wrapper that counts evaluations.
 
 /// The right-hand side of  y' = f(t, y).
 pub trait VectorField {
     /// Number of components of the state.
     fn dimension(&self) -> usize;
 
-    /// Write f(t, y) to `out`. Takes `&mut self` so that a field may own scratch buffers.
+    /// Writes f(t, y) to `out`. Takes `&mut self` so that a field may own scratch buffers.
     ///
-    /// A value that is not finite tells the integrator that it went too far: the step is repeated with a shorter
-    /// length.
+    /// If a value is not finite, the integrator repeats the step with a shorter length.
     fn derivative(&mut self, time: f64, state: &[f64], out: &mut [f64]);
 
-    /// Write the Jacobian ∂f_i/∂y_j to `out[i * n + j]`; only `Method::Stiff` asks for it.
+    /// Writes the Jacobian ∂f_i/∂y_j to `out[i * n + j]`; only `Method::Stiff` needs it.
     ///
-    /// The default takes forward differences ([`forward_differences`]), at n + 1 derivatives or a few more. An
-    /// exact Jacobian is worth writing where it is cheap: it makes steps longer as well as cheaper.
+    /// The default uses [`forward_differences`], which evaluates the field n + 1 times or a few times more. An exact
+    /// Jacobian is worth writing where it is cheap, because the steps become longer as well as cheaper.
     fn jacobian(&mut self, time: f64, state: &[f64], out: &mut [f64]) {
         forward_differences(|y, slope| self.derivative(time, y, slope), state, out);
     }
 
-    /// An upper bound on the spectral radius of the Jacobian, if one is known cheaply; only `Method::Stabilised` asks
-    /// for it, and estimates it by power iteration otherwise.
+    /// Returns an upper bound on the spectral radius of the Jacobian, if one is known cheaply. Only `Method::Stabilised`
+    /// uses it; without a bound it estimates the radius by power iteration.
     fn spectral_radius(&mut self, _time: f64, _state: &[f64]) -> Option<f64> {
         None
     }
 }
 
-/// The Jacobian ∂f_i/∂y_j of `function(y, out)` by forward differences, to `out[i * n + j]`.
+/// Computes the Jacobian ∂f_i/∂y_j of `function(y, out)` by forward differences and writes it to `out[i * n + j]`.
 ///
 /// The increments √(ε max(1e-5, |y_j|)) of Hairer & Wanner's RADAU5 balance rounding against truncation for
 /// components of order one. A component far below that floor may still matter on its own scale (a fast intermediate
-/// of a reaction), so it is first moved by √ε |y_j|, and by more only if the difference drowns in the rounding of
-/// f.
+/// of a reaction), so it is first moved by √ε |y_j|, and by the larger increment only if the change of f is then not
+/// resolved above the rounding of f.
 pub fn forward_differences(mut function: impl FnMut(&[f64], &mut [f64]), state: &[f64], out: &mut [f64]) {
     const FLOOR: f64 = 1e-5;
     let n = state.len();
@@ -45,7 +44,7 @@ pub fn forward_differences(mut function: impl FnMut(&[f64], &mut [f64]), state: 
         let small = state[j] != 0.0 && state[j].abs() < FLOOR;
         for length in [own, common].into_iter().skip(usize::from(!small)) {
             moved[j] = state[j] + length;
-            // The increment as the machine sees it, free of the rounding of the sum.
+            // The increment that was really made, after the rounding of the sum.
             let increment = moved[j] - state[j];
             function(&moved, &mut there);
             let (mut change, mut size) = (0.0_f64, 0.0_f64);
@@ -56,7 +55,7 @@ pub fn forward_differences(mut function: impl FnMut(&[f64], &mut [f64]), state: 
                     (change, size) = (difference.abs(), base[i].abs());
                 }
             }
-            // As many correct digits as a component of order one would have.
+            // The difference has as many correct digits as for a component of order one.
             if change > f64::EPSILON.sqrt() * size {
                 break;
             }
@@ -72,7 +71,7 @@ pub struct FieldFn<F> {
 }
 
 impl<F: FnMut(f64, &[f64], &mut [f64])> FieldFn<F> {
-    /// The field of `function` in `dimension` components.
+    /// Wraps `function`, which has `dimension` components.
     pub fn new(dimension: usize, function: F) -> Self {
         FieldFn { dimension, function }
     }
@@ -88,7 +87,7 @@ impl<F: FnMut(f64, &[f64], &mut [f64])> VectorField for FieldFn<F> {
     }
 }
 
-/// A field that counts the work asked of it.
+/// A field that counts its evaluations, its Jacobians and the factorisations made with them.
 pub(super) struct Counted<'a> {
     pub(super) field: &'a mut dyn VectorField,
     pub(super) evaluations: u64,
@@ -142,7 +141,7 @@ mod tests {
         };
         forward_differences(function, &[1e-13, 1e-13], &mut got);
         assert!((got[0] / 6e-6 - 1.0).abs() < 1e-7, "{got:?}");
-        // Beside 1, a change of 1e-21 would be lost: the common increment takes over.
+        // Added to 1, a change of 1e-21 would be lost to rounding, so the larger increment is used.
         assert!((got[3] - 2.0).abs() < 1e-4, "{got:?}");
     }
 }

@@ -1,10 +1,10 @@
 //! LU factorisation of a small dense matrix with partial pivoting.
 
-/// P A = L U of an n × n matrix, row-major, factorised in place; the memory is kept for the next matrix.
+/// The factorisation P A = L U of a row-major n × n matrix, in memory that is reused for the next matrix.
 pub(super) struct Lu {
     n: usize,
     factors: Vec<f64>,
-    /// Row exchanged with row k at elimination step k.
+    /// Entry k is the row that was exchanged with row k at elimination step k.
     pivots: Vec<usize>,
 }
 
@@ -13,7 +13,7 @@ impl Lu {
         Lu { n, factors: vec![0.0; n * n], pivots: vec![0; n] }
     }
 
-    /// Factorise scale · 1 − matrix. `false` if it is singular or not finite.
+    /// Factorises scale · 1 − matrix. Returns `false` if it is singular or not finite.
     pub(super) fn factorise_shifted(&mut self, scale: f64, matrix: &[f64]) -> bool {
         for (out, value) in self.factors.iter_mut().zip(matrix) {
             *out = -value;
@@ -46,7 +46,7 @@ impl Lu {
             for lower in below.chunks_exact_mut(n) {
                 let factor = lower[k] / diagonal;
                 lower[k] = factor;
-                // Jacobians of weakly coupled systems are mostly zeros.
+                // Jacobians of weakly coupled systems have many zeros, whose row operation is skipped.
                 if factor != 0.0 {
                     for (value, &upper) in lower[k + 1..].iter_mut().zip(&row[k + 1..]) {
                         *value -= factor * upper;
@@ -57,7 +57,7 @@ impl Lu {
         true
     }
 
-    /// Overwrite `b` with the solution x of A x = b.
+    /// Overwrites `b` with the solution x of A x = b.
     pub(super) fn solve(&self, b: &mut [f64]) {
         let n = self.n;
         for k in 0..n {

@@ -1,9 +1,14 @@
 //! Initial-value problems  y' = f(t, y)  for ordinary differential equations.
 //!
-//! One call, [`solve`], for five methods: explicit Runge-Kutta pairs of order 5 and 8, Adams methods of variable order,
-//! a Rosenbrock method for stiff problems, and a stabilised explicit method for large, mildly stiff ones. Every method controls its error,
-//! interpolates between its steps, and locates events. There is no step limit unless one is asked for: a long
-//! plateau is not a failure.
+//! The function [`solve`] integrates a [`VectorField`] with one of five methods: explicit Runge-Kutta pairs of order 5
+//! and 8, Adams methods of variable order, a Rosenbrock method for stiff problems, and a stabilised explicit method for
+//! large, mildly stiff ones. [`Method`] says when to use which. Every method controls its error, interpolates between
+//! its steps, and locates events. The number of steps is unlimited unless [`Options::step_limit`] is set, because a
+//! solution that stays on a plateau for a long time is not a failure.
+//!
+//! The methods follow E. Hairer, S. P. Nørsett and G. Wanner, *Solving Ordinary Differential Equations I* (2nd ed.,
+//! 1993), and E. Hairer and G. Wanner, *Solving Ordinary Differential Equations II* (2nd ed., 1996); the file of each
+//! method names its original papers.
 //!
 //! ```
 //! use didact_math::ode::{solve, Options, VectorField};
@@ -48,9 +53,9 @@ use std::ops::ControlFlow;
 
 use thiserror::Error;
 
-pub use events::{Direction, Event, EventFunction, Occurrence};
+pub use events::{Direction, EventFunction, Occurrence, OdeEvent};
 pub use field::{FieldFn, VectorField, forward_differences};
-pub use solution::{Report, Solution, Stop};
+pub use solution::{OdeReport, Solution, Stop};
 
 /// Which integrator advances the solution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -60,8 +65,9 @@ pub enum Method {
     /// Dormand & Prince 8(5,3): the default; the fewest evaluations of smooth fields at tolerances below ~1e-6.
     #[default]
     Dop853,
-    /// Adams, order 1 to 13: two evaluations per step, for smooth fields over long times at tight tolerances. Save with
-    /// [`Saving::Dense`]: landing on many times disturbs its steps.
+    /// Adams, order 1 to 13: two evaluations per step, for smooth fields over long times at tight tolerances. Use it with
+    /// [`Saving::Dense`]: it is efficient while its steps have equal length, and ending steps on many saved times changes
+    /// their length.
     Adams,
     /// Rodas5P, a Rosenbrock method of order 5: for stiff fields. Factorises a dense n × n matrix per step.
     Stiff,
@@ -73,14 +79,16 @@ pub enum Method {
 /// How states at the requested times are obtained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Saving {
-    /// From the interpolant of the step that contains the time; the steps do not notice.
+    /// The interpolant of the step that contains the time is evaluated; the sequence of steps does not depend on the saved
+    /// times.
     #[default]
     Dense,
-    /// Steps are shortened to end on every requested time: the state is a step's own, at the cost of more steps.
+    /// Steps are shortened to end on every requested time. The saved states carry no interpolation error, at the cost of
+    /// more steps.
     Landing,
 }
 
-/// How to integrate.
+/// Method, tolerances and limits of an integration.
 ///
 /// The local error of component i is kept below `absolute` + `relative` |y_i| in root mean square over the
 /// components.
@@ -119,7 +127,7 @@ impl Default for Options {
     }
 }
 
-/// A request that makes no sense. What happens *during* an integration is never an error: see [`Stop`].
+/// An invalid argument of [`solve`]. What happens *during* an integration is never an error: see [`Stop`].
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum OdeError {
     /// An option is out of range.
@@ -140,7 +148,7 @@ pub enum OdeError {
         /// Length of the state.
         got: usize,
     },
-    /// A component of the initial state is not a number the integrator can start from.
+    /// A component of the initial state is not finite or exceeds the state limit.
     #[error(
         "component {index} of the initial state is {value}; it must be finite and below `state_limit` = {limit:e}"
     )]
@@ -176,7 +184,7 @@ pub enum OdeError {
     },
 }
 
-/// Everything about an integration but the field.
+/// The arguments of an integration other than the field.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// Initial time.
@@ -188,7 +196,7 @@ pub struct Request<'a> {
     /// Times at which to keep the state, in the order of integration.
     pub save_at: &'a [f64],
     /// Events to locate.
-    pub events: &'a [Event<'a>],
+    pub events: &'a [OdeEvent<'a>],
     /// How to integrate.
     pub options: &'a Options,
 }
@@ -203,14 +211,14 @@ pub fn solve(
     state: &[f64],
     end: f64,
     save_at: &[f64],
-    events: &[Event<'_>],
+    events: &[OdeEvent<'_>],
     options: &Options,
 ) -> Result<Solution, OdeError> {
     let request = Request { start, state, end, save_at, events, options };
     solve_watched(field, &request, &mut |_| ControlFlow::Continue(()))
 }
 
-/// As [`solve`], telling `watch` the time after every accepted step; the integration stops when it answers `Break`.
+/// Like [`solve`], but calls `watch` with the time after every accepted step and stops when it returns `Break`.
 pub fn solve_watched(
     field: &mut dyn VectorField,
     request: &Request<'_>,

@@ -9,13 +9,15 @@
 //!
 //! so that a step costs one Jacobian, one LU factorisation, and no iteration that could fail to converge.
 
-use super::control::{Law, Tolerance};
+use super::control::{StepControl, Tolerance};
 use super::field::Counted;
 use super::lu::Lu;
 use super::stages::{Stages, Stepper, all_finite};
 
 pub(super) const STAGES: usize = 8;
+/// γ, the diagonal entry of Γ, the same for all stages.
 pub(super) const GAMMA: f64 = 0.21193756319429014;
+/// Nodes c_i.
 pub(super) const NODES: [f64; STAGES] =
     [0.0, 0.6358126895828704, 0.4095798393397535, 0.9769306725060716, 0.4288403609558664, 1.0, 1.0, 1.0];
 /// d_i = Σ_j Γ_ij.
@@ -29,7 +31,7 @@ pub(super) const TIME: [f64; STAGES] = [
     0.0,
     0.0,
 ];
-/// a_ij. The last three stages each start where the one before ended (stiff accuracy), as does y_new.
+/// a_ij. Each of the last three stages starts where the stage before it ended, and so does y_new (stiff accuracy).
 pub(super) const A: [&[f64]; STAGES] = [
     &[],
     &[3.0],
@@ -40,7 +42,7 @@ pub(super) const A: [&[f64]; STAGES] = [
     LAST.split_at(6).0,
     LAST.split_at(7).0,
 ];
-/// m_j; its first five are the row of stage 6.
+/// m_j. The first five are also the row a_6j of stage 6.
 pub(super) const LAST: [f64; STAGES] = [
     -7.502846399306121,
     2.561846144803919,
@@ -51,6 +53,7 @@ pub(super) const LAST: [f64; STAGES] = [
     1.0,
     1.0,
 ];
+/// C_ij.
 pub(super) const COUPLING: [&[f64]; STAGES] = [
     &[],
     &[-14.155112264123755],
@@ -76,7 +79,7 @@ pub(super) const COUPLING: [&[f64]; STAGES] = [
         -9.48861652309627,
     ],
 ];
-/// Corrections of θ(1−θ), θ²(1−θ), θ³(1−θ) to the straight line between both ends of the step.
+/// Corrections to linear interpolation between both ends of the step: coefficients of θ(1−θ), θ²(1−θ) and θ³(1−θ).
 const DENSE: [[f64; STAGES]; 3] = [
     [
         25.948786856663858,
@@ -110,7 +113,7 @@ const DENSE: [[f64; STAGES]; 3] = [
     ],
 ];
 
-/// Rodas5P with its Jacobian and factors.
+/// Rodas5P with its Jacobian and the LU factors of 1/(γh) − J.
 pub(super) struct Rodas5P {
     /// `scratch` holds the right-hand side of a stage.
     stages: Stages,
@@ -119,8 +122,8 @@ pub(super) struct Rodas5P {
     /// ∂f/∂t.
     time_slope: Vec<f64>,
     jacobian: Vec<f64>,
-    /// Whether the Jacobian belongs to the current point; it survives a rejected step.
-    fresh: bool,
+    /// Whether the Jacobian belongs to the current point. It stays valid after a rejected step.
+    jacobian_is_current: bool,
     lu: Lu,
 }
 
@@ -132,30 +135,30 @@ impl Rodas5P {
             new_slope: vec![0.0; n],
             time_slope: vec![0.0; n],
             jacobian: vec![0.0; n * n],
-            fresh: false,
+            jacobian_is_current: false,
             lu: Lu::new(n),
         }
     }
 
-    /// Jacobian and ∂f/∂t at the current point.
+    /// Computes the Jacobian and ∂f/∂t at the current point.
     fn linearise(&mut self, field: &mut Counted<'_>, time: f64, step: f64) {
         let state = &self.stages.state;
         field.jacobian(time, state, &mut self.jacobian);
-        // Forward difference in the direction of integration, with the increment of the Jacobian's.
+        // A forward difference in the direction of integration, with the same increment as in the Jacobian.
         let moved = time + (f64::EPSILON * time.abs().max(1e-5)).sqrt().copysign(step);
         field.derivative(moved, state, &mut self.time_slope);
         for (there, here) in self.time_slope.iter_mut().zip(&self.slope) {
             *there = (*there - here) / (moved - time);
         }
-        self.fresh = true;
+        self.jacobian_is_current = true;
     }
 }
 
-/// Weights w_j(θ) of the interpolant  y(t + θh) = y + Σ_j w_j(θ) k_j.
+/// Returns the weights w_j(θ), θ = `share`, of the interpolant  y(t + θh) = y + Σ_j w_j(θ) k_j.
 pub(super) fn interpolant(share: f64) -> [f64; STAGES] {
-    let bubble = share * (1.0 - share);
+    let quadratic = share * (1.0 - share);
     std::array::from_fn(|j| {
-        share * LAST[j] + bubble * (DENSE[0][j] + share * (DENSE[1][j] + share * DENSE[2][j]))
+        share * LAST[j] + quadratic * (DENSE[0][j] + share * (DENSE[1][j] + share * DENSE[2][j]))
     })
 }
 
@@ -170,7 +173,7 @@ impl Stepper for Rodas5P {
     fn begin(&mut self, field: &mut Counted<'_>, time: f64, state: &[f64]) -> bool {
         self.stages.state.copy_from_slice(state);
         field.derivative(time, state, &mut self.slope);
-        self.fresh = false;
+        self.jacobian_is_current = false;
         all_finite(&self.slope)
     }
 
@@ -187,7 +190,7 @@ impl Stepper for Rodas5P {
     }
 
     fn attempt(&mut self, field: &mut Counted<'_>, time: f64, step: f64, tolerance: Tolerance) -> f64 {
-        if !self.fresh {
+        if !self.jacobian_is_current {
             self.linearise(field, time, step);
         }
         field.factorisations += 1;
@@ -239,12 +242,12 @@ impl Stepper for Rodas5P {
     fn advance(&mut self) {
         std::mem::swap(&mut self.stages.state, &mut self.stages.candidate);
         std::mem::swap(&mut self.slope, &mut self.new_slope);
-        self.fresh = false;
+        self.jacobian_is_current = false;
     }
 
-    fn law(&self) -> Law {
-        // Gustafsson's 0.7/k and 0.4/k, k = 5.
-        Law {
+    fn step_control(&self) -> StepControl {
+        // The exponents 0.7/k and 0.4/k of Gustafsson, with k = 5.
+        StepControl {
             order: 5.0,
             plain: 0.2,
             proportional: 0.14,

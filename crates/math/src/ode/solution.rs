@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::events::Occurrence;
 
-/// Why an integration stopped. Only [`Stop::ReachedEnd`] and [`Stop::Event`] are what the caller planned.
+/// Why an integration stopped. [`Stop::ReachedEnd`] and [`Stop::Event`] are the planned ends; all others are early.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stop {
     /// The final time was reached.
@@ -13,46 +13,46 @@ pub enum Stop {
     Event {
         /// Its position in the list of events.
         index: usize,
-        /// When.
+        /// Time of the event.
         time: f64,
     },
-    /// The solution left the finite numbers: a component passed the state limit, the solution has a singularity, or
-    /// the field is not finite however short the step.
+    /// The solution diverges: a component passed the state limit, the solution has a singularity, or the field is not
+    /// finite even for the shortest step.
     Diverged {
-        /// The time of the singularity, as well as it can be told.
+        /// Estimated time of the divergence: the end of the step that passed the state limit, or the last time reached.
         time: f64,
     },
-    /// The steps became too short for the clock to move, without divergence.
+    /// The step length fell below 1e-14 |t|, the resolution of the time, although the solution does not diverge.
     Stuck {
-        /// Where the integration stands.
+        /// The time that was reached.
         time: f64,
-        /// The step it would need.
+        /// The step length that the error control asks for.
         step: f64,
         /// What to change.
         hint: &'static str,
     },
     /// The step limit of the options was reached.
     StepLimit {
-        /// Where the integration stands.
+        /// The time that was reached.
         time: f64,
     },
-    /// The watcher asked to stop.
+    /// The `watch` function of [`super::solve_watched`] asked to stop.
     Interrupted {
-        /// Where the integration stands.
+        /// The time that was reached.
         time: f64,
     },
 }
 
-/// The work done and the way it ended.
+/// How much work an integration was, and why it stopped.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct OdeReport {
     /// Accepted steps.
     pub steps: u64,
     /// Rejected steps.
     pub rejected: u64,
-    /// Derivatives asked for by the integrator; those inside [`super::VectorField::jacobian`] are not counted.
+    /// Evaluations of the field by the integrator; those inside [`super::VectorField::jacobian`] are not counted.
     pub evaluations: u64,
-    /// Jacobians asked for.
+    /// Evaluations of the Jacobian.
     pub jacobians: u64,
     /// Factorisations of an n × n matrix.
     pub factorisations: u64,
@@ -60,7 +60,7 @@ pub struct Report {
     pub stop: Stop,
 }
 
-/// States at the requested times and events, as far as the integration got.
+/// States at the requested times, and events, up to the time that the integration reached.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Solution {
     /// The requested times that were reached.
@@ -71,10 +71,10 @@ pub struct Solution {
     pub occurrences: Vec<Occurrence>,
     /// The last time reached with a finite state within the limit.
     pub last_time: f64,
-    /// The state there.
+    /// The state at `last_time`.
     pub last_state: Vec<f64>,
-    /// Work and reason of stopping.
-    pub report: Report,
+    /// Work done and reason for stopping.
+    pub report: OdeReport,
 }
 
 impl Solution {
@@ -101,7 +101,7 @@ impl fmt::Display for Stop {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for OdeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

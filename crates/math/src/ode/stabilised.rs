@@ -1,17 +1,17 @@
 //! RKC, the Runge-Kutta-Chebyshev method of order 2.
 //!
 //! B. P. Sommeijer, L. F. Shampine & J. G. Verwer, *RKC: an explicit solver for parabolic PDEs*, J. Comput. Appl.
-//! Math. 88 (1998) 315. With s stages the method is stable along the negative real axis up to h ρ ≈ 0.65 s², ρ the
-//! spectral radius of the Jacobian, so stiffness costs its square root only; it needs a handful of vectors whatever
-//! s is.
+//! Math. 88 (1998) 315. With s stages the method is stable along the negative real axis up to h ρ ≈ 0.65 s², where ρ is
+//! the spectral radius of the Jacobian, so the number of evaluations grows only as √ρ. It stores eight vectors,
+//! whatever s is.
 
-use super::control::{Law, Tolerance};
+use super::control::{StepControl, Tolerance};
 use super::field::Counted;
 use super::stages::{Stepper, all_finite};
 
-/// Damping ε of the Chebyshev polynomials; the value of the authors.
+/// Damping ε of the Chebyshev polynomials, with the value of the paper.
 const DAMPING: f64 = 2.0 / 13.0;
-/// Steps after which the spectral radius is estimated anew; the value of the authors.
+/// Number of steps after which the spectral radius is estimated again, with the value of the paper.
 const RADIUS_LIFETIME: u32 = 25;
 
 /// RKC with its estimate of the spectral radius.
@@ -20,14 +20,17 @@ pub(super) struct Chebyshev {
     slope: Vec<f64>,
     candidate: Vec<f64>,
     new_slope: Vec<f64>,
-    /// The two previous stages of the recurrence and a derivative.
+    /// The previous stage of the recurrence.
     previous: Vec<f64>,
+    /// The stage before it; also a scratch buffer outside the recurrence.
     before: Vec<f64>,
+    /// Derivative at the previous stage.
     stage_slope: Vec<f64>,
     /// Approximate eigenvector of the largest eigenvalue, kept from one estimate to the next.
     direction: Vec<f64>,
+    /// Bound or estimate of the spectral radius.
     radius: f64,
-    /// Accepted steps since the estimate; `None` asks for a new one.
+    /// Accepted steps since the last estimate; `None` if a new one is needed.
     age: Option<u32>,
 }
 
@@ -48,8 +51,8 @@ impl Chebyshev {
         }
     }
 
-    /// Spectral radius of the Jacobian: the field's own bound, or a nonlinear power iteration on
-    /// (f(y + δv) − f(y))/δ, raised by 20 % because it approaches from below.
+    /// Sets the spectral radius of the Jacobian: the bound of the field, or an estimate by power iteration on
+    /// (f(y + δv) − f(y))/δ. The estimate is raised by 20 % because it converges from below.
     fn estimate_radius(&mut self, field: &mut Counted<'_>, time: f64) {
         if let Some(bound) = field.field.spectral_radius(time, &self.state) {
             self.radius = bound;
@@ -57,8 +60,8 @@ impl Chebyshev {
         }
         let mut length = norm(&self.direction);
         if !(length > 0.0 && length.is_finite()) {
-            // The slope is rich in the fast modes; the alternating part keeps the start from being orthogonal to
-            // them.
+            // The slope has large components along the fast modes. The small alternating part avoids a start that is
+            // exactly orthogonal to them.
             for (i, (v, f)) in self.direction.iter_mut().zip(&self.slope).enumerate() {
                 *v = f + if i % 2 == 0 { f64::EPSILON } else { -f64::EPSILON };
             }
@@ -90,7 +93,7 @@ impl Chebyshev {
     }
 }
 
-/// Stages needed for stability: h ρ ≤ 0.653 (s² − 1), at least 2.
+/// Number of stages needed for stability: h ρ ≤ 0.653 (s² − 1), at least 2.
 fn stage_count(step: f64, radius: f64) -> usize {
     (1.0 + (1.0 + 1.54 * step.abs() * radius).sqrt()) as usize
 }
@@ -124,7 +127,8 @@ impl Stepper for Chebyshev {
             self.estimate_radius(field, time);
             self.age = Some(0);
         }
-        // Rounding grows as s² ε within a step; the authors keep it below a tenth of the relative tolerance.
+        // Rounding errors grow as s² ε within a step; as in the paper, they are kept below a tenth of the relative
+        // tolerance.
         let most2 = tolerance.relative.max(1e-10) / (10.0 * f64::EPSILON);
         most2 / (1.54 * self.radius)
     }
@@ -167,7 +171,7 @@ impl Stepper for Chebyshev {
                     mu * y1[i] + nu * y2[i] + rest * y[i] + step * mu_slope * (f1[i] - a1 * f[i]);
             }
             let c = mu * c1 + nu * c2 + mu_slope * (1.0 - a1);
-            // The candidate becomes the previous stage of the next turn.
+            // The candidate becomes the previous stage of the next iteration.
             std::mem::swap(&mut self.before, &mut self.previous);
             std::mem::swap(&mut self.previous, &mut self.candidate);
             (t2, t1, dt2, dt1, ddt2, ddt1) = (t1, t, dt1, dt, ddt1, ddt);
@@ -175,7 +179,7 @@ impl Stepper for Chebyshev {
         }
         std::mem::swap(&mut self.candidate, &mut self.previous);
         field.derivative(time + step, &self.candidate, &mut self.new_slope);
-        // Estimate of the authors: 0.8 (y − y_new) + 0.4 h (f + f_new), of order h³.
+        // Error estimate of the paper: 0.8 (y − y_new) + 0.4 h (f + f_new), of order h³.
         for i in 0..self.state.len() {
             self.before[i] =
                 0.8 * (self.state[i] - self.candidate[i]) + 0.4 * step * (self.slope[i] + self.new_slope[i]);
@@ -183,13 +187,13 @@ impl Stepper for Chebyshev {
         let error = tolerance.mean_square(&self.before, &self.state, &self.candidate).sqrt();
         let acceptable = error <= 1.0;
         if !acceptable && self.age.is_some_and(|age| age > 0) {
-            // The rejection may be instability: look at the spectrum again.
+            // The rejection may be caused by instability, so the spectral radius is estimated again.
             self.age = None;
         }
         if error.is_nan() || !all_finite(&self.new_slope) { f64::INFINITY } else { error }
     }
 
-    /// The cubic Hermite polynomial through both ends.
+    /// Evaluates the cubic Hermite polynomial through both ends of the step.
     fn interpolate(&self, step: f64, share: f64, out: &mut [f64]) {
         let rest = 1.0 - share;
         let end = share * share * (3.0 - 2.0 * share);
@@ -208,8 +212,8 @@ impl Stepper for Chebyshev {
         self.age = self.age.map(|age| age + 1);
     }
 
-    fn law(&self) -> Law {
-        Law {
+    fn step_control(&self) -> StepControl {
+        StepControl {
             order: 2.0,
             plain: 1.0 / 3.0,
             proportional: 0.7 / 3.0,

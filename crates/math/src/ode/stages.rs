@@ -1,55 +1,56 @@
-//! What the driver asks of a method, and the vectors that Runge-Kutta methods share.
+//! The interface between the driver and a method, and the stage vectors that the Runge-Kutta methods share.
 
-use super::control::{Law, Tolerance};
+use super::control::{StepControl, Tolerance};
 use super::field::Counted;
 
-/// A method. It owns the current point (t, y) and the stages of the step from it that is being tried.
+/// An integration method. It owns the current state and the stages of the step that is being attempted from it.
 pub(super) trait Stepper {
-    /// Start at (time, state) and evaluate the slope there; `false` if that is not finite.
+    /// Starts at (time, state) and evaluates the slope there. Returns `false` if the slope is not finite.
     fn begin(&mut self, field: &mut Counted<'_>, time: f64, state: &[f64]) -> bool;
 
     /// The current state.
     fn state(&self) -> &[f64];
 
-    /// f at the current point.
+    /// The slope f at the current point.
     fn slope(&self) -> &[f64];
 
-    /// Longest step the method can take from the current point, whatever its accuracy.
+    /// The longest step that the method can take from the current point, regardless of accuracy.
     fn longest_step(&mut self, _field: &mut Counted<'_>, _time: f64, _tolerance: Tolerance) -> f64 {
         f64::INFINITY
     }
 
-    /// Try a step of signed length `step` from the current point. Returns the error estimate in units of the
-    /// tolerance, ∞ if a stage or, for an acceptable step, the new slope is not finite. With a result of at most 1
-    /// the `candidate` is the new state.
+    /// Attempts a step of signed length `step` from the current point.
+    ///
+    /// Returns the error estimate in units of the tolerance, or ∞ if a stage or, for an acceptable step, the new slope is
+    /// not finite. If the result is at most 1, `candidate` is the new state.
     fn attempt(&mut self, field: &mut Counted<'_>, time: f64, step: f64, tolerance: Tolerance) -> f64;
 
-    /// The state at the end of the step that was tried.
+    /// The state at the end of the attempted step.
     fn candidate(&self) -> &[f64];
 
-    /// Evaluate whatever `interpolate` needs beyond the stages of the accepted step.
+    /// Evaluates what `interpolate` needs in addition to the stages of the accepted step.
     fn prepare_interpolant(&mut self, _field: &mut Counted<'_>, _time: f64, _step: f64) {}
 
-    /// Write the state at time + share · step, 0 ≤ share ≤ 1, of the accepted step.
+    /// Writes the state of the accepted step at the time t + θ h, where h = `step` and θ = `share`, 0 ≤ θ ≤ 1.
     fn interpolate(&self, step: f64, share: f64, out: &mut [f64]);
 
-    /// Make the candidate the current point.
+    /// Makes the candidate the current point.
     fn advance(&mut self);
 
-    /// Factor for the next step, or the next attempt, by the method's own judgement of the step that was tried; `None`
-    /// leaves it to the controller. Called once per attempt, before `advance`.
+    /// Returns the factor for the next step (or the next attempt, after a rejection) if the method chooses it itself from
+    /// the error of the attempted step; `None` leaves it to the controller. Called once per attempt, before `advance`.
     fn own_factor(&mut self, _error: f64) -> Option<f64> {
         None
     }
 
-    /// The constants of its step control.
-    fn law(&self) -> Law;
+    /// The constants of the step controller for this method.
+    fn step_control(&self) -> StepControl;
 
-    /// What to change when the steps underflow.
+    /// Advice for the user when the step length underflows.
     fn hint(&self) -> &'static str;
 }
 
-/// What to change when an explicit method gets stuck.
+/// Advice for the user when the step length of an explicit method underflows.
 pub(super) const EXPLICIT_HINT: &str =
     "the field may be stiff or discontinuous: try `Method::Stiff`, a looser tolerance, or split the interval";
 
@@ -60,8 +61,9 @@ pub(super) type Row<const N: usize> = [(usize, f64); N];
 pub(super) struct Stages {
     pub(super) state: Vec<f64>,
     pub(super) candidate: Vec<f64>,
-    /// Argument of the stage being evaluated; free between stages.
+    /// Buffer for the argument of the stage being evaluated; unused between stages.
     pub(super) scratch: Vec<f64>,
+    /// The stage derivatives k_i.
     pub(super) k: Vec<Vec<f64>>,
 }
 
@@ -99,7 +101,7 @@ impl Stages {
         field.derivative(time, &self.candidate, &mut self.k[index]);
     }
 
-    /// Make the candidate the current state; `slope` is the stage that holds f there.
+    /// Makes the candidate the current state; `slope` is the index of the stage that holds f there.
     pub(super) fn advance(&mut self, slope: usize) {
         std::mem::swap(&mut self.state, &mut self.candidate);
         self.k.swap(0, slope);
@@ -141,7 +143,7 @@ pub(super) fn combine<const N: usize>(out: &mut [f64], step: f64, row: &Row<N>, 
     }
 }
 
-/// Whether every component is finite, without the branch per component that would stop vectorisation.
+/// Whether every component is finite. There is no branch per component, so that the loop is vectorised.
 pub(super) fn all_finite(values: &[f64]) -> bool {
     all_within(values, f64::MAX)
 }

@@ -2,10 +2,10 @@
 
 use super::{FieldFn, VectorField};
 
-pub(super) type Plain = FieldFn<fn(f64, &[f64], &mut [f64])>;
+pub(super) type FunctionField = FieldFn<fn(f64, &[f64], &mut [f64])>;
 
 /// y'' = −y.
-pub(super) fn oscillator() -> Plain {
+pub(super) fn oscillator() -> FunctionField {
     FieldFn::new(2, |_t, y, out| {
         out[0] = y[1];
         out[1] = -y[0];
@@ -13,17 +13,17 @@ pub(super) fn oscillator() -> Plain {
 }
 
 /// y' = y(1 − y);  y(t) = 1/(1 + e^{−t} (1 − y0)/y0).
-pub(super) fn logistic() -> Plain {
+pub(super) fn logistic() -> FunctionField {
     FieldFn::new(1, |_t, y, out| out[0] = y[0] * (1.0 - y[0]))
 }
 
-/// A problem and its solution.
+/// A problem with its exact solution.
 pub(super) struct Solved {
-    pub(super) field: Plain,
+    pub(super) field: FunctionField,
     pub(super) exact: fn(f64) -> [f64; 2],
 }
 
-/// Nonlinear, non-autonomous and coupled off the solution  y = (1/(1+t²), e^{sin t}).
+/// A nonlinear, non-autonomous problem with the solution y = (1/(1+t²), e^{sin t}), coupled away from it.
 pub(super) fn coupled() -> Solved {
     Solved {
         field: FieldFn::new(2, |t, y, out| {
@@ -35,8 +35,8 @@ pub(super) fn coupled() -> Solved {
 }
 
 /// The restricted three-body problem, a start on a periodic orbit, and the period (Hairer, Nørsett & Wanner, §II.0).
-pub(super) fn arenstorf() -> (Plain, [f64; 4], f64) {
-    let field: Plain = FieldFn::new(4, |_t, y, out| {
+pub(super) fn arenstorf() -> (FunctionField, [f64; 4], f64) {
+    let field: FunctionField = FieldFn::new(4, |_t, y, out| {
         let moon = 0.012277471;
         let earth = 1.0 - moon;
         let d1 = ((y[0] + moon).powi(2) + y[1] * y[1]).powf(1.5);
@@ -49,7 +49,7 @@ pub(super) fn arenstorf() -> (Plain, [f64; 4], f64) {
     (field, [0.994, 0.0, 0.0, -2.001_585_106_379_082_5], 17.065_216_560_157_962)
 }
 
-/// ε y'' = (1 − y²) y' − y with the exact Jacobian left to differences.
+/// The van der Pol oscillator ε y'' = (1 − y²) y' − y, with a Jacobian by differences.
 pub(super) fn van_der_pol(epsilon: f64) -> FieldFn<impl FnMut(f64, &[f64], &mut [f64])> {
     FieldFn::new(2, move |_t: f64, y: &[f64], out: &mut [f64]| {
         out[0] = y[1];
@@ -57,7 +57,7 @@ pub(super) fn van_der_pol(epsilon: f64) -> FieldFn<impl FnMut(f64, &[f64], &mut 
     })
 }
 
-/// Robertson's chemical kinetics.
+/// Robertson's stiff chemical kinetics (Hairer & Wanner, *Solving ODEs II*, §IV.1).
 pub(super) struct Robertson;
 
 impl VectorField for Robertson {

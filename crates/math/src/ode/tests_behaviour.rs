@@ -1,4 +1,4 @@
-//! Saving, events, stopping and refusing, for every method.
+//! Tests of saving, events, reasons to stop and invalid requests, for every method.
 
 use std::ops::ControlFlow;
 
@@ -6,18 +6,18 @@ use proptest::prelude::*;
 
 use super::test_problems::{logistic, oscillator};
 use super::{
-    Direction, Event, FieldFn, Method, OdeError, Options, Request, Saving, Stop, VectorField, solve,
+    Direction, FieldFn, Method, OdeError, OdeEvent, Options, Request, Saving, Stop, VectorField, solve,
     solve_watched,
 };
 
 const METHODS: [Method; 5] =
     [Method::Dopri5, Method::Dop853, Method::Adams, Method::Stiff, Method::Stabilised];
 
-fn with(method: Method, tolerance: f64) -> Options {
+fn with_tolerance(method: Method, tolerance: f64) -> Options {
     Options { method, relative: tolerance, absolute: tolerance, ..Options::default() }
 }
 
-/// Tolerance and the accuracy to expect of it: the stabilised method is for moderate accuracy only.
+/// A tolerance, and the accuracy to expect with it. The stabilised method is for moderate accuracy only.
 fn accuracy(method: Method) -> (f64, f64) {
     if method == Method::Stabilised { (1e-7, 1e-3) } else { (1e-10, 1e-7) }
 }
@@ -32,7 +32,7 @@ fn dense_and_landing_agree_with_the_exact_solution_at_every_time() {
     for method in METHODS {
         let (tolerance, expected) = accuracy(method);
         for saving in [Saving::Dense, Saving::Landing] {
-            let options = Options { saving, ..with(method, tolerance) };
+            let options = Options { saving, ..with_tolerance(method, tolerance) };
             let solution =
                 solve(&mut oscillator(), 0.0, &[1.0, 0.0], 6.0, &times, &[], &options).expect("valid");
             assert_eq!(solution.times, times);
@@ -48,14 +48,14 @@ fn dense_and_landing_agree_with_the_exact_solution_at_every_time() {
 
 #[test]
 fn evaluations_are_spent_on_steps_and_on_interpolants_that_are_used() {
-    let options = with(Method::Dop853, 1e-10);
+    let options = with_tolerance(Method::Dop853, 1e-10);
     let run = |times: &[f64]| {
         solve(&mut oscillator(), 0.0, &[1.0, 0.0], 50.0, times, &[], &options).expect("valid").report
     };
     let bare = run(&[]);
-    // Two at the start, twelve per step, eleven per rejected step.
+    // Two evaluations at the start, twelve per step, eleven per rejected step.
     assert_eq!(bare.evaluations, 2 + 12 * bare.steps + 11 * bare.rejected);
-    // Saving at the end of a step is free; many times within one step cost three.
+    // Saving at the end of a step needs no evaluation; any number of times within one step needs three.
     assert_eq!(run(&[50.0]).evaluations, bare.evaluations);
     assert_eq!(run(&[25.0, 25.001, 25.002]).evaluations, bare.evaluations + 3);
     let dopri5 = solve(
@@ -65,7 +65,7 @@ fn evaluations_are_spent_on_steps_and_on_interpolants_that_are_used() {
         50.0,
         &grid(0.0, 50.0, 99),
         &[],
-        &with(Method::Dopri5, 1e-8),
+        &with_tolerance(Method::Dopri5, 1e-8),
     )
     .expect("valid")
     .report;
@@ -80,8 +80,8 @@ fn a_terminal_event_stops_at_the_time_known_in_closed_form() {
     let times = grid(0.0, 40.0, 81);
     for method in METHODS {
         let (_, expected) = accuracy(method);
-        let options = Options { absolute: 1e-14, ..with(method, accuracy(method).0) };
-        let half = Event::new("half", |_t, y: &[f64]| y[0] - 0.5).direction(Direction::Rising).terminal();
+        let options = Options { absolute: 1e-14, ..with_tolerance(method, accuracy(method).0) };
+        let half = OdeEvent::new("half", |_t, y: &[f64]| y[0] - 0.5).direction(Direction::Rising).terminal();
         let solution = solve(&mut logistic(), 0.0, &[start], 40.0, &times, &[half], &options).expect("valid");
         let Stop::Event { index: 0, time } = solution.report.stop else {
             panic!("{method:?}: {}", solution.report)
@@ -89,23 +89,23 @@ fn a_terminal_event_stops_at_the_time_known_in_closed_form() {
         assert!((time - exact).abs() < 10.0 * expected, "{method:?}: {time} {exact}");
         assert!((solution.last_state[0] - 0.5).abs() < 1e-13, "{method:?}: {:?}", solution.last_state);
         assert_eq!(solution.last_time, time);
-        // Saves up to the event and none after.
+        // States are saved up to the event and not after it.
         assert_eq!(solution.times, times.iter().copied().filter(|&t| t <= time).collect::<Vec<_>>());
     }
 }
 
 #[test]
 fn events_that_do_not_stop_are_all_found_in_order() {
-    // cos t and sin t over ten periods, several zeros per step at a loose tolerance with long steps allowed.
+    // cos t and −sin t over ten periods.
     let end = 20.0 * std::f64::consts::PI - 0.1;
     let events = [
-        Event::new("cos falls", |_t, y: &[f64]| y[0]).direction(Direction::Falling),
-        Event::new("cos rises", |_t, y: &[f64]| y[0]).direction(Direction::Rising),
-        Event::new("sin", |_t, y: &[f64]| y[1]),
-        Event::new("clock", |t, _y: &[f64]| t - 3.0),
+        OdeEvent::new("cos falls", |_t, y: &[f64]| y[0]).direction(Direction::Falling),
+        OdeEvent::new("cos rises", |_t, y: &[f64]| y[0]).direction(Direction::Rising),
+        OdeEvent::new("sin", |_t, y: &[f64]| y[1]),
+        OdeEvent::new("clock", |t, _y: &[f64]| t - 3.0),
     ];
     for method in [Method::Dopri5, Method::Dop853, Method::Adams, Method::Stiff] {
-        let options = with(method, 1e-9);
+        let options = with_tolerance(method, 1e-9);
         let solution =
             solve(&mut oscillator(), 0.0, &[1.0, 0.0], end, &[], &events, &options).expect("valid");
         let count = |event| solution.occurrences.iter().filter(|o| o.event == event).count();
@@ -126,7 +126,7 @@ fn events_that_do_not_stop_are_all_found_in_order() {
 fn events_after_a_terminal_one_in_the_same_step_did_not_happen() {
     // y' = 1 takes one long step; the thresholds are passed in the order 1, 2, 3.
     let mut field = FieldFn::new(1, |_t: f64, _y: &[f64], out: &mut [f64]| out[0] = 1.0);
-    let at = |level: f64| Event::new("level", move |_t, y: &[f64]| y[0] - level);
+    let at = |level: f64| OdeEvent::new("level", move |_t, y: &[f64]| y[0] - level);
     let events = [at(3.0), at(2.0).terminal(), at(1.0)];
     let options = Options { first_step: Some(10.0), ..Options::default() };
     let solution =
@@ -144,7 +144,8 @@ fn a_finite_time_blow_up_diverges_at_the_right_time() {
     for method in METHODS {
         let (tolerance, expected) = accuracy(method);
         let solution =
-            solve(&mut field, 0.0, &[1.0], 2.0, &[0.5, 1.5], &[], &with(method, tolerance)).expect("valid");
+            solve(&mut field, 0.0, &[1.0], 2.0, &[0.5, 1.5], &[], &with_tolerance(method, tolerance))
+                .expect("valid");
         let Stop::Diverged { time } = solution.report.stop else { panic!("{method:?}: {}", solution.report) };
         assert!((time - 1.0).abs() < expected, "{method:?}: {time}");
         assert_eq!(solution.times, [0.5]);
@@ -168,20 +169,21 @@ fn exponential_growth_diverges_at_the_state_limit() {
 fn a_field_that_stops_being_finite_diverges_there() {
     for method in METHODS {
         let mut field = FieldFn::new(1, |t: f64, _y: &[f64], out: &mut [f64]| out[0] = (1.0 - t).sqrt());
-        let solution = solve(&mut field, 0.0, &[0.0], 2.0, &[], &[], &with(method, 1e-6)).expect("valid");
+        let solution =
+            solve(&mut field, 0.0, &[0.0], 2.0, &[], &[], &with_tolerance(method, 1e-6)).expect("valid");
         let Stop::Diverged { time } = solution.report.stop else { panic!("{method:?}: {}", solution.report) };
         assert!((time - 1.0).abs() < 1e-7, "{method:?}: {time}");
         assert!((solution.last_state[0] - 2.0 / 3.0).abs() < 1e-3);
         let mut nowhere = FieldFn::new(1, |_t: f64, _y: &[f64], out: &mut [f64]| out[0] = f64::NAN);
         let solution =
-            solve(&mut nowhere, 0.5, &[0.0], 2.0, &[0.5], &[], &with(method, 1e-6)).expect("valid");
+            solve(&mut nowhere, 0.5, &[0.0], 2.0, &[0.5], &[], &with_tolerance(method, 1e-6)).expect("valid");
         assert_eq!(solution.report.stop, Stop::Diverged { time: 0.5 });
         assert_eq!(solution.times, [0.5]);
     }
 }
 
 #[test]
-fn a_discontinuity_gets_stuck_with_a_hint() {
+fn an_integration_stuck_at_a_discontinuity_gives_a_hint() {
     // The flow runs into y = 0 from both sides at t = 1 and has no solution beyond.
     let mut field = FieldFn::new(1, |_t: f64, y: &[f64], out: &mut [f64]| out[0] = -y[0].signum());
     let options = Options { absolute: 1e-17, ..Options::default() };
@@ -205,14 +207,14 @@ fn long_plateaus_complete_without_a_step_limit() {
         assert!(relative.abs() < 1e-2, "{method:?}: {relative:e}");
         assert!((solution.states[1][0] - 1.0).abs() < 1e-5);
     }
-    // Rodas5P takes the flat part in a few steps.
+    // Rodas5P crosses the plateau in few steps.
     let options = Options { method: Method::Stiff, ..Options::default() };
     let solution = solve(&mut logistic(), 0.0, &[1e-12], 1e6, &[], &[], &options).expect("valid");
     assert!(solution.report.steps < 300, "{}", solution.report);
 }
 
 #[test]
-fn limits_and_watchers_stop_where_they_say() {
+fn step_limits_and_watch_functions_stop_the_integration() {
     let options = Options { step_limit: Some(7), ..Options::default() };
     let solution = solve(&mut oscillator(), 0.0, &[1.0, 0.0], 1e3, &[], &[], &options).expect("valid");
     assert_eq!(solution.report.steps, 7);
@@ -260,7 +262,7 @@ fn no_step_exceeds_the_largest_allowed() {
 }
 
 #[test]
-fn senseless_requests_are_refused() {
+fn invalid_requests_are_refused() {
     let run = |state: &[f64], end: f64, times: &[f64], options: &Options| {
         solve(&mut oscillator(), 0.0, state, end, times, &[], options).expect_err("refused")
     };
@@ -292,19 +294,20 @@ fn a_given_jacobian_is_used() {
         }
     }
     let mut field = Decay(0);
-    let solution = solve(&mut field, 0.0, &[1.0], 1.0, &[], &[], &with(Method::Stiff, 1e-6)).expect("valid");
+    let solution =
+        solve(&mut field, 0.0, &[1.0], 1.0, &[], &[], &with_tolerance(Method::Stiff, 1e-6)).expect("valid");
     assert_eq!(field.0, solution.report.jacobians);
-    // One Jacobian per point, however often its step is rejected.
+    // One Jacobian per point, also when steps from it are rejected.
     assert_eq!(solution.report.jacobians, solution.report.steps);
     assert!(solution.last_state[0].abs() < 1e-6);
 }
 
 proptest! {
     #[test]
-    fn going_back_returns_to_the_start(angle in 0.0..6.0f64, span in 0.1..20.0f64, start in -5.0..5.0f64) {
+    fn integrating_backwards_returns_to_the_start(angle in 0.0..6.0f64, span in 0.1..20.0f64, start in -5.0..5.0f64) {
         let state = [angle.cos(), angle.sin()];
         for method in [Method::Dopri5, Method::Dop853, Method::Adams, Method::Stiff] {
-            let options = with(method, 1e-9);
+            let options = with_tolerance(method, 1e-9);
             let there =
                 solve(&mut oscillator(), start, &state, start + span, &[], &[], &options).expect("valid");
             let back = solve(

@@ -1,4 +1,4 @@
-//! Measured orders of convergence, and problems with known answers for every method.
+//! Tests of the orders of convergence, and of every method on problems with known solutions.
 
 use super::control::Tolerance;
 use super::field::Counted;
@@ -6,8 +6,8 @@ use super::stages::Stepper;
 use super::test_problems::{Robertson, arenstorf, coupled, oscillator, van_der_pol};
 use super::{FieldFn, Method, Options, VectorField, dop853, dopri5, rodas5p, solve, stabilised};
 
-/// Largest errors of `steps` equal steps over [0, 2]: at their ends, and of the interpolant at three points of
-/// every step.
+/// Takes `steps` equal steps over [0, 2] and returns the largest error at the ends of steps, and the largest error of the
+/// interpolant at three points of every step.
 fn fixed_steps(stepper: &mut dyn Stepper, steps: usize) -> (f64, f64) {
     let mut problem = coupled();
     let mut field = Counted::new(&mut problem.field);
@@ -37,7 +37,7 @@ fn fixed_steps(stepper: &mut dyn Stepper, steps: usize) -> (f64, f64) {
 
 type Maker = fn() -> Box<dyn Stepper>;
 
-/// Orders measured between two step counts.
+/// Returns the orders of convergence of the solution and of the interpolant, measured from `coarse` and 2 `coarse` steps.
 fn measured_orders(make: Maker, coarse: usize) -> (f64, f64) {
     let (end1, inside1) = fixed_steps(make().as_mut(), coarse);
     let (end2, inside2) = fixed_steps(make().as_mut(), 2 * coarse);
@@ -46,7 +46,7 @@ fn measured_orders(make: Maker, coarse: usize) -> (f64, f64) {
 
 #[test]
 fn every_method_and_interpolant_converges_with_its_order() {
-    // Local order q of the interpolant shows as error h^(q+1) inside a step on top of the global error h^p.
+    // Inside a step an interpolant of order q adds an error of order h^(q+1) to the global error h^p.
     let cases: [(&str, Maker, usize, f64, f64); 4] = [
         ("dopri5", || Box::new(dopri5::Dopri5::new(2)), 80, 5.0, 5.0),
         ("dop853", || Box::new(dop853::Dop853::new(2)), 8, 8.0, 8.0),
@@ -61,14 +61,14 @@ fn every_method_and_interpolant_converges_with_its_order() {
 }
 
 #[test]
-fn the_error_follows_the_tolerance() {
-    // The error per step is controlled: over a fixed time a method of order p whose estimate has the same order, as
-    // the stabilised one, makes tolerance^{-1/(p+1)} steps; the estimates of the others are of lower order than
-    // their solution.
+fn the_error_stays_within_a_multiple_of_the_tolerance() {
+    // The error per step is controlled. Over a fixed time, a method of order p whose error estimate has the same order
+    // (the stabilised one) makes about tolerance^{−1/(p+1)} steps, and its error is proportional to tolerance^{p/(p+1)}.
+    // In the other methods the estimate has a lower order than the solution, and the error is below the tolerance.
     for (method, tightest, allowance, power) in [
         (Method::Dopri5, 1e-10, 30.0, 1.0),
         (Method::Dop853, 1e-12, 30.0, 1.0),
-        // Local errors near half the tolerance add up over some hundred steps.
+        // The local errors, near half the tolerance, add up over some hundred steps.
         (Method::Adams, 1e-12, 100.0, 1.0),
         (Method::Stiff, 1e-9, 30.0, 1.0),
         (Method::Stabilised, 1e-6, 10.0, 2.0 / 3.0),
@@ -122,7 +122,7 @@ fn robertson_runs_over_eleven_decades_of_time() {
     let options = Options { method: Method::Stiff, relative: 1e-7, absolute: 1e-14, ..Options::default() };
     let solution =
         solve(&mut Robertson, 0.0, &[1.0, 0.0, 0.0], 1e11, &[40.0, 1e11], &[], &options).expect("valid");
-    // By forward differences as well, which must cost no more steps.
+    // A Jacobian by forward differences must not need many more steps.
     let mut exact_field = Robertson;
     let mut plain = FieldFn::new(3, |t: f64, y: &[f64], out: &mut [f64]| exact_field.derivative(t, y, out));
     let differences = solve(&mut plain, 0.0, &[1.0, 0.0, 0.0], 1e11, &[], &[], &options).expect("valid");

@@ -1,11 +1,11 @@
-//! Order conditions: a method has order p if Σ_i b_i Φ_i(τ) = 1/γ(τ) for every rooted tree τ with at most p nodes
-//! (Butcher; Hairer, Nørsett & Wanner, *Solving ODEs I*, §II.2), and its interpolant if Σ_i b_i(θ) Φ_i(τ) =
-//! θ^|τ|/γ(τ).
+//! Tests of the coefficients by their order conditions: a method has order p if Σ_i b_i Φ_i(τ) = 1/γ(τ) for every rooted tree τ with at most p nodes
+//! (Butcher; Hairer, Nørsett & Wanner, *Solving ODEs I*, §II.2), and its interpolant has order p if
+//! Σ_i b_i(θ) Φ_i(τ) = θ^|τ|/γ(τ) for these trees.
 
 use super::stages::Row;
 use super::{dop853, dop853_tableau as dop, dopri5, rodas5p};
 
-/// A rooted tree, by its subtrees.
+/// A rooted tree, given by the subtrees of its root.
 #[derive(Clone, Debug)]
 struct Tree(Vec<Tree>);
 
@@ -27,7 +27,8 @@ impl Tree {
     }
 }
 
-/// Complete `chosen` by trees of the list (in order, with repetition) to forests of `nodes` more nodes.
+/// Extends `chosen` by trees of the list (in order, with repetition) with `nodes` more nodes in all, and pushes each such
+/// tree to `out`.
 fn forests(list: &[Tree], nodes: usize, chosen: &mut Vec<Tree>, out: &mut Vec<Tree>) {
     if nodes == 0 {
         out.push(Tree(chosen.clone()));
@@ -41,8 +42,8 @@ fn forests(list: &[Tree], nodes: usize, chosen: &mut Vec<Tree>, out: &mut Vec<Tr
 
 type Matrix = Vec<Vec<f64>>;
 
-/// Stage coefficients: `many` joins a node with several subtrees to them, `one` a node with a single subtree. They
-/// differ for Rosenbrock methods only, where `one` includes the Jacobian (Hairer & Wanner II, §IV.7, theorem 7.4).
+/// Stage coefficients: `many` for nodes with several subtrees, `one` for nodes with a single subtree. They differ only for
+/// Rosenbrock methods, where `one` includes the terms with the Jacobian (Hairer & Wanner II, §IV.7, theorem 7.4).
 struct Tableau {
     many: Matrix,
     one: Matrix,
@@ -65,7 +66,7 @@ impl Tableau {
         product
     }
 
-    /// Largest violation of the conditions of exactly this order, by weights at the share θ of the step.
+    /// Largest violation of the conditions of exactly this order by the weights of the interpolant at θ = `share`.
     fn defect(&self, weights: &[f64], share: f64, order: usize) -> f64 {
         let condition = |tree: &Tree| {
             let phi = self.elementary_weights(tree);
@@ -80,7 +81,7 @@ impl Tableau {
             let weights = weights(share);
             for lower in 1..=order {
                 let defect = self.defect(&weights, share, lower);
-                // Rounding: coefficients up to ~500 multiplied along a tree.
+                // This allows for rounding: coefficients of up to 500 are multiplied along a tree.
                 assert!(defect < 2e-12, "{name} at θ = {share}: defect {defect:e} of order {lower}");
             }
             let next = self.defect(&weights, share, order + 1);
@@ -113,7 +114,7 @@ fn assert_nodes(a: &Matrix, nodes: &[f64]) {
 const INSIDE: [f64; 3] = [0.13, 0.5, 0.87];
 
 #[test]
-fn trees_are_counted_right() {
+fn the_number_of_rooted_trees_is_the_known_one() {
     let counts: Vec<usize> = (1..=9).map(|order| Tree::all(order).len()).collect();
     assert_eq!(counts, [1, 1, 2, 4, 9, 20, 48, 115, 286]);
 }
@@ -160,7 +161,7 @@ fn dop853_satisfies_its_order_conditions() {
 
 #[test]
 fn rodas5p_satisfies_its_order_conditions() {
-    // Back from the Jacobian-free form: Γ = (1/γ − C)⁻¹, α = a Γ, β = α + Γ, b = m Γ.
+    // The coefficients of the original form follow from those without products with the Jacobian: Γ = (1/γ − C)⁻¹, α = a Γ, β = α + Γ, b = m Γ.
     let n = rodas5p::STAGES;
     let mut gamma = vec![vec![0.0; n]; n];
     for i in 0..n {
@@ -187,7 +188,7 @@ fn subtract(a: &[f64], b: &[f64]) -> Vec<f64> {
 }
 
 #[test]
-fn the_interpolants_join_their_steps() {
+fn the_interpolants_agree_with_the_solution_at_both_ends_of_a_step() {
     let at = |row: &[(usize, f64)], full: &[(usize, f64)], stages| {
         let (row, full) = (spread(row, stages), spread(full, stages));
         row.iter().zip(&full).all(|(a, b)| (a - b).abs() < 1e-15)

@@ -1,17 +1,18 @@
-//! Batched standard normals in single precision.
+//! Batched standard normal variables in single precision.
 //!
-//! Box–Muller as for f64, with one 32-bit word for the radius and one for the angle: |z| ≤ √(66 ln 2) = 6.76 (exceeded
-//! with probability 1.4e-11), 2³² radii and 2³² angles, four normals per Philox block. The map is accurate to about
-//! 1e-6, relative. Groups of 32 and their order are those of the f64 normals.
+//! The Box–Muller map as in `normal.rs`, with one 32-bit word for the radius and one for the angle: |z| ≤ √(66 ln 2) = 6.76 (exceeded
+//! with probability 1.4e-11), 2³² radii and 2³² angles, four normals per Philox block. The relative
+//! error of the map is about 1e-6. Groups of 32 and the order within them are those of the f64 normals.
 
-use super::normal::{GROUP, GROUP_BLOCKS, LARGE};
+use super::normal::{BLOCKS_PER_GROUP, NORMALS_PER_GROUP, NORMALS_PER_PASS};
 use super::philox::Schedule;
 use crate::dispatch;
 #[cfg(test)]
 use crate::simd::single::minus_ln_word;
 use crate::simd::single::{minus_ln_reduced, reduce_word, sin_cos_word};
 
-/// The two pairs of a block, one at a time: the definition that the batched path reproduces bit by bit.
+/// Returns the two pairs of a block, computed one at a time. This defines the normals; the batched code gives the same
+/// bits, and a test compares them.
 #[cfg(test)]
 pub(super) fn pairs_of_block(words: [u32; 4]) -> [(f32, f32); 2] {
     [0, 2].map(|i| {
@@ -21,7 +22,7 @@ pub(super) fn pairs_of_block(words: [u32; 4]) -> [(f32, f32); 2] {
     })
 }
 
-/// The intermediate numbers of so many pairs.
+/// Buffers for the intermediate numbers of `PAIRS` pairs.
 struct Pass<const PAIRS: usize> {
     bits: [u64; PAIRS],
     radius: [u32; PAIRS],
@@ -38,11 +39,11 @@ impl<const PAIRS: usize> Pass<PAIRS> {
         Self { bits: [0; PAIRS], radius: words, angle: words, reduced: [zeros; 3], x: zeros, y: zeros }
     }
 
-    /// Fills 2·PAIRS normals, whole groups, in short loops of known length, as for f64.
+    /// Fills 2·PAIRS normals, which are whole groups, in short loops of constant length, as for f64.
     #[inline(always)]
     fn run(&mut self, schedule: &Schedule, counter: [u64; 4], out: &mut [f32]) {
         let Self { bits, radius, angle, reduced: [k, f, s], x, y } = self;
-        schedule.planes(counter, bits);
+        schedule.fill_blocks(counter, bits);
         for i in 0..PAIRS {
             radius[i] = bits[i] as u32;
             angle[i] = (bits[i] >> 32) as u32;
@@ -59,33 +60,33 @@ impl<const PAIRS: usize> Pass<PAIRS> {
             y[i] *= r;
         }
         let blocks = PAIRS / 2;
-        let planes = [&x[..blocks], &y[..blocks], &x[blocks..], &y[blocks..]];
-        for (g, group) in out.chunks_exact_mut(GROUP).enumerate() {
-            let from = g * GROUP_BLOCKS;
-            for (part, plane) in group.chunks_exact_mut(GROUP_BLOCKS).zip(planes) {
-                part.copy_from_slice(&plane[from..from + GROUP_BLOCKS]);
+        let columns = [&x[..blocks], &y[..blocks], &x[blocks..], &y[blocks..]];
+        for (g, group) in out.chunks_exact_mut(NORMALS_PER_GROUP).enumerate() {
+            let from = g * BLOCKS_PER_GROUP;
+            for (part, column) in group.chunks_exact_mut(BLOCKS_PER_GROUP).zip(columns) {
+                part.copy_from_slice(&column[from..from + BLOCKS_PER_GROUP]);
             }
         }
     }
 }
 
 dispatch! {
-    /// Fills whole groups from consecutive blocks, beginning at `counter`.
+    /// Fills `out`, which is made of whole groups, from consecutive blocks that begin at `counter`.
     pub(super) fn fill_groups(schedule: &Schedule, counter: [u64; 4], out: &mut [f32]) {
-        debug_assert_eq!(out.len() % GROUP, 0);
+        debug_assert_eq!(out.len() % NORMALS_PER_GROUP, 0);
         let mut counter = counter;
-        let (large, rest) = out.as_chunks_mut::<LARGE>();
+        let (large, rest) = out.as_chunks_mut::<NORMALS_PER_PASS>();
         if !large.is_empty() {
-            let mut pass = Pass::<{ LARGE / 2 }>::new();
+            let mut pass = Pass::<{ NORMALS_PER_PASS / 2 }>::new();
             for chunk in large {
                 pass.run(schedule, counter, chunk);
-                counter[0] += (LARGE / GROUP * GROUP_BLOCKS) as u64;
+                counter[0] += (NORMALS_PER_PASS / NORMALS_PER_GROUP * BLOCKS_PER_GROUP) as u64;
             }
         }
-        let mut pass = Pass::<{ GROUP / 2 }>::new();
-        for group in rest.as_chunks_mut::<GROUP>().0 {
+        let mut pass = Pass::<{ NORMALS_PER_GROUP / 2 }>::new();
+        for group in rest.as_chunks_mut::<NORMALS_PER_GROUP>().0 {
             pass.run(schedule, counter, group);
-            counter[0] += GROUP_BLOCKS as u64;
+            counter[0] += BLOCKS_PER_GROUP as u64;
         }
     }
 }

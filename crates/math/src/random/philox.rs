@@ -1,11 +1,13 @@
-//! Philox4x32-10: a keyed bijection of 128-bit counters, used as a random number generator.
+//! Philox4x32-10: a keyed bijection of 128-bit counters, used as a random number generator. The block of a counter is a
+//! pure function of counter and key, so that numbers can be computed in any order.
 //!
 //! J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, *Parallel random numbers: as easy as 1, 2, 3*, SC'11 (2011).
 //! One round maps (c₀, c₁, c₂, c₃) to
 //!
 //!   (hi(M₁c₂) ⊕ c₁ ⊕ k₀,  lo(M₁c₂),  hi(M₀c₀) ⊕ c₃ ⊕ k₁,  lo(M₀c₀)),
 //!
-//! and the key is advanced by a Weyl step between rounds.
+//! where hi and lo are the halves of a 64-bit product, and a constant is added to the key between rounds (a Weyl
+//! sequence).
 
 const MULTIPLIER: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
@@ -25,7 +27,7 @@ impl Schedule {
         }))
     }
 
-    /// Ten rounds; the upper halves of the words that come out mean nothing.
+    /// Applies ten rounds. The upper halves of the returned words have no meaning and must be discarded.
     #[inline(always)]
     pub(super) fn encrypt(&self, counter: [u64; 4]) -> [u64; 4] {
         let mut c = counter;
@@ -35,7 +37,8 @@ impl Schedule {
         c
     }
 
-    /// Two counters in step. One chain of ten rounds is all latency; with two, the processor has work in the gaps.
+    /// Encrypts two counters together. The ten rounds of one counter are a chain of dependent operations; with two
+    /// independent chains the processor overlaps their latencies.
     #[inline(always)]
     fn encrypt_two(&self, c: [u64; 4], d: [u64; 4]) -> ([u64; 4], [u64; 4]) {
         let (mut c, mut d) = (c, d);
@@ -46,10 +49,10 @@ impl Schedule {
         (c, d)
     }
 
-    /// The blocks `counter`, `counter + 1`, … as two planes of 64-bit numbers: words (0, 1) of every block in the
-    /// first half of `out`, words (2, 3) in the second. The number of blocks is even.
+    /// Writes the blocks `counter`, `counter + 1`, … as 64-bit numbers: words (0, 1) of every block to the first half of
+    /// `out`, words (2, 3) to the second half. The number of blocks must be even.
     #[inline(always)]
-    pub(super) fn planes(&self, counter: [u64; 4], out: &mut [u64]) {
+    pub(super) fn fill_blocks(&self, counter: [u64; 4], out: &mut [u64]) {
         let half = out.len() / 4;
         let (first, second) = out.split_at_mut(2 * half);
         let (first_low, first_high) = first.split_at_mut(half);
@@ -66,9 +69,9 @@ impl Schedule {
     }
 }
 
-/// One round. Words live in 64-bit lanes with meaningless upper halves: the product reads its operands and leaves its
-/// two halves where the next round needs them, so a loop over counters becomes `vpmuludq`, shift and exclusive or,
-/// with no shuffles.
+/// Applies one round. Every 32-bit word is kept in a 64-bit integer whose upper half is ignored. A 64-bit product then has
+/// its two halves where the next round needs them, and a vectorised loop over counters needs only `vpmuludq`, shift and
+/// exclusive or, and no permutation of lanes.
 #[inline(always)]
 fn round(c: [u64; 4], key: &[u64; 2]) -> [u64; 4] {
     let p0 = (c[0] & LOW) * MULTIPLIER[0];
@@ -76,13 +79,13 @@ fn round(c: [u64; 4], key: &[u64; 2]) -> [u64; 4] {
     [(p1 >> 32) ^ c[1] ^ key[0], p1, (p0 >> 32) ^ c[3] ^ key[1], p0]
 }
 
-/// Two words as one number, the first one low.
+/// Joins two 32-bit words to a 64-bit number, the first one as its lower half.
 #[inline(always)]
 pub(super) fn join(low: u64, high: u64) -> u64 {
     (low & LOW) | (high << 32)
 }
 
-/// The 128-bit block of a counter under a key, word 0 first.
+/// Returns the 128-bit block of a counter under a key, as four words, word 0 first.
 pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     Schedule::new(key).encrypt(counter.map(u64::from)).map(|word| word as u32)
 }
@@ -92,17 +95,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn planes_hold_the_words_of_consecutive_blocks() {
+    fn fill_blocks_writes_the_words_of_consecutive_blocks() {
         let schedule = Schedule::new([7, 11]);
         let mut out = [0; 2 * 12];
-        schedule.planes([5, 1, 2, 3], &mut out);
+        schedule.fill_blocks([5, 1, 2, 3], &mut out);
         for i in 0..12 {
             let [a, b, c, d] = philox([5 + i as u32, 1, 2, 3], [7, 11]).map(u64::from);
             assert_eq!((out[i], out[12 + i]), (join(a, b), join(c, d)));
         }
     }
 
-    /// Known answers published with Random123 (`kat_vectors`).
+    /// Known answers of the file `kat_vectors` that is published with Random123.
     #[test]
     fn blocks_match_the_published_known_answers() {
         let pi = [0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344];

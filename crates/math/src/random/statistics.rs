@@ -1,4 +1,4 @@
-//! Running moments and Kolmogorov–Smirnov tests: what statistical tests of simulations need.
+//! Running moments and Kolmogorov–Smirnov tests, for statistical tests of simulations.
 
 use std::f64::consts::PI;
 
@@ -7,16 +7,17 @@ use std::f64::consts::PI;
 pub struct Moments {
     count: u64,
     mean: f64,
+    /// Σ (x − mean)².
     squares: f64,
 }
 
 impl Moments {
-    /// No number yet.
+    /// Creates an accumulator without numbers.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes one number in.
+    /// Adds one number.
     pub fn push(&mut self, value: f64) {
         self.count += 1;
         let shift = value - self.mean;
@@ -24,7 +25,7 @@ impl Moments {
         self.squares += shift * (value - self.mean);
     }
 
-    /// Takes in the numbers of another accumulator (Chan, Golub & LeVeque 1979).
+    /// Adds the numbers of another accumulator (T. F. Chan, G. H. Golub and R. J. LeVeque 1979).
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -36,22 +37,22 @@ impl Moments {
         self.squares += other.squares + shift * shift * a * b / (a + b);
     }
 
-    /// How many numbers.
+    /// Number of numbers that were added.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Their mean; 0 of none.
+    /// Mean of the numbers; 0 if there are none.
     pub fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// The unbiased estimate Σ(x − mean)²/(n − 1); NaN of fewer than two.
+    /// Unbiased estimate of the variance, Σ(x − mean)²/(n − 1); NaN for fewer than two numbers.
     pub fn variance(&self) -> f64 {
         if self.count < 2 { f64::NAN } else { self.squares / (self.count - 1) as f64 }
     }
 
-    /// The standard error of the mean, √(variance/n); NaN of fewer than two.
+    /// Standard error of the mean, √(variance/n); NaN for fewer than two numbers.
     pub fn standard_error(&self) -> f64 {
         (self.variance() / self.count as f64).sqrt()
     }
@@ -71,16 +72,43 @@ impl FromIterator<f64> for Moments {
     }
 }
 
-/// Outcome of a Kolmogorov–Smirnov test.
+/// The mean of independent numbers, its standard error, and their spread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SampleMean {
+    /// The mean; NaN of none.
+    pub value: f64,
+    /// Its standard error √(s²/n), with s² the unbiased variance (0 of a single number).
+    pub error: f64,
+    /// The standard deviation s of the numbers (0 of a single one).
+    pub deviation: f64,
+    /// How many numbers.
+    pub count: usize,
+}
+
+impl SampleMean {
+    /// Of these numbers.
+    pub fn of(sample: impl IntoIterator<Item = f64>) -> Self {
+        let moments: Moments = sample.into_iter().collect();
+        let count = moments.count() as usize;
+        Self {
+            value: if count == 0 { f64::NAN } else { moments.mean() },
+            error: if count > 1 { moments.standard_error() } else { 0.0 },
+            deviation: if count > 1 { moments.variance().sqrt() } else { 0.0 },
+            count,
+        }
+    }
+}
+
+/// Result of a Kolmogorov–Smirnov test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KolmogorovSmirnov {
-    /// The largest distance D of the two distribution functions.
+    /// Largest distance D between the two distribution functions.
     pub distance: f64,
-    /// The probability of a distance this large or larger, if the laws are the same.
+    /// Probability of a distance this large or larger if the laws are the same.
     pub p_value: f64,
 }
 
-/// Tests a sample, sorted in place, against a continuous distribution function. Panics on no sample or a NaN.
+/// Tests a sample, which is sorted in place, against a continuous distribution function. Panics on an empty sample or a NaN.
 pub fn one_sample(sample: &mut [f64], distribution: impl Fn(f64) -> f64) -> KolmogorovSmirnov {
     sort(sample);
     let n = sample.len() as f64;
@@ -91,7 +119,7 @@ pub fn one_sample(sample: &mut [f64], distribution: impl Fn(f64) -> f64) -> Kolm
     KolmogorovSmirnov { distance, p_value: p_value(distance, n) }
 }
 
-/// Tests whether two samples, sorted in place, have the same continuous law. Panics on an empty sample or a NaN.
+/// Tests whether two samples, which are sorted in place, have the same continuous law. Panics on an empty sample or a NaN.
 pub fn two_sample(a: &mut [f64], b: &mut [f64]) -> KolmogorovSmirnov {
     sort(a);
     sort(b);
@@ -99,7 +127,7 @@ pub fn two_sample(a: &mut [f64], b: &mut [f64]) -> KolmogorovSmirnov {
     let (mut i, mut j) = (0, 0);
     let mut distance = 0.0_f64;
     while i < a.len() && j < b.len() {
-        // Ties move together: the distance counts only between different values.
+        // Equal values of both samples are passed together: the distance is taken between different values only.
         let x = a[i].min(b[j]);
         i += a[i..].iter().take_while(|&&value| value <= x).count();
         j += b[j..].iter().take_while(|&&value| value <= x).count();
@@ -108,9 +136,9 @@ pub fn two_sample(a: &mut [f64], b: &mut [f64]) -> KolmogorovSmirnov {
     KolmogorovSmirnov { distance, p_value: p_value(distance, n * m / (n + m)) }
 }
 
-/// Q(λ) = 2 Σ_{k≥1} (−1)^{k−1} exp(−2k²λ²), the limit law of √n D (Kolmogorov 1933): P(√n D > λ).
+/// Q(λ) = 2 Σ_{k≥1} (−1)^{k−1} exp(−2k²λ²), the limit for n → ∞ of P(√n D > λ) (A. N. Kolmogorov 1933).
 ///
-/// Below λ = 1 the other side of the theta identity, 1 − (√2π/λ) Σ_{k odd} exp(−k²π²/8λ²), converges at once.
+/// Below λ = 1 the equal sum 1 − (√(2π)/λ) Σ_{k odd} exp(−k²π²/8λ²), by Jacobi's theta identity, converges faster.
 pub fn kolmogorov_tail(lambda: f64) -> f64 {
     if lambda <= 0.0 {
         return 1.0;
@@ -125,7 +153,8 @@ pub fn kolmogorov_tail(lambda: f64) -> f64 {
     })
 }
 
-/// Small-sample form of M. A. Stephens (J. R. Stat. Soc. B 32, 115, 1970): λ = (√n + 0.12 + 0.11/√n) D.
+/// p-value with the small-sample correction of M. A. Stephens (J. R. Stat. Soc. B 32, 115, 1970):
+/// Q(λ) at λ = (√n + 0.12 + 0.11/√n) D.
 fn p_value(distance: f64, n: f64) -> f64 {
     let root = n.sqrt();
     kolmogorov_tail((root + 0.12 + 0.11 / root) * distance)
@@ -139,7 +168,7 @@ fn sort(sample: &mut [f64]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stream::{Address, Stream};
+    use super::super::stream::{RngAddress, Stream};
     use super::*;
     use proptest::prelude::*;
 
@@ -150,6 +179,18 @@ mod tests {
         assert!((m.variance() - 32.0 / 7.0).abs() < 1e-14);
         assert!((m.standard_error() - (4.0_f64 / 7.0).sqrt()).abs() < 1e-15);
         assert!(Moments::new().variance().is_nan());
+    }
+
+    #[test]
+    fn the_mean_of_four_numbers_by_hand() {
+        // s² = 5/3, standard error √(5/12).
+        let mean = SampleMean::of([4.0, 1.0, 3.0, 2.0]);
+        assert_eq!((mean.value, mean.count), (2.5, 4));
+        assert!((mean.error - (5.0_f64 / 12.0).sqrt()).abs() < 1e-15);
+        assert!((mean.deviation - (5.0_f64 / 3.0).sqrt()).abs() < 1e-15);
+        let one = SampleMean::of([7.0]);
+        assert_eq!((one.value, one.error, one.deviation), (7.0, 0.0, 0.0));
+        assert!(SampleMean::of([]).value.is_nan());
     }
 
     proptest! {
@@ -167,7 +208,7 @@ mod tests {
 
     /// Upper quantiles of the limit law: Q(1.3581) = 0.05, Q(1.6276) = 0.01 (tables of Smirnov 1948).
     #[test]
-    fn tail_matches_tabulated_quantiles_and_joins_smoothly() {
+    fn tail_matches_tabulated_quantiles_and_is_continuous() {
         assert!((kolmogorov_tail(1.3581) - 0.05).abs() < 2e-5);
         assert!((kolmogorov_tail(1.6276) - 0.01).abs() < 2e-5);
         assert!((kolmogorov_tail(1.0 - 1e-12) - kolmogorov_tail(1.0)).abs() < 1e-11);
@@ -175,16 +216,16 @@ mod tests {
     }
 
     #[test]
-    fn distances_match_hand_counts() {
+    fn distances_match_hand_computed_values() {
         assert!((one_sample(&mut [0.7, 0.1], |x| x).distance - 0.4).abs() < 1e-15);
         assert!((two_sample(&mut [1.0, 2.0, 3.0], &mut [2.0, 2.5]).distance - 1.0 / 3.0).abs() < 1e-15);
         assert_eq!(two_sample(&mut [1.0, 2.0], &mut [2.0, 1.0]).distance, 0.0);
     }
 
-    /// Under the null the p-value is uniform; 400 of them have mean 1/2 ± 1/√4800.
+    /// Under the null hypothesis the p-value is uniform; the mean of 400 of them is 1/2 ± 1/√4800.
     #[test]
-    fn p_values_are_uniform_under_the_null_and_small_otherwise() {
-        let mut stream = Stream::at(Address { seed: 5, replica: 0, step: 0, lane: 0 });
+    fn p_values_are_uniform_under_the_null_hypothesis_and_small_otherwise() {
+        let mut stream = Stream::at(RngAddress { seed: 5, replica: 0, step: 0, lane: 0 });
         let (mut one, mut two) = (Moments::new(), Moments::new());
         for _ in 0..400 {
             let (mut a, mut b) = (vec![0.0; 300], vec![0.0; 200]);

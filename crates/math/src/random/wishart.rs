@@ -1,14 +1,15 @@
-//! Random matrices with rotation-invariant laws: Wishart factors and orthonormal rows.
+//! Random matrices with rotation-invariant laws: factors of Wishart matrices, unit vectors and orthonormal rows.
 
 use super::stream::Stream;
 
 /// A factor T of a Wishart matrix: T Tᵀ ~ Wishart_K(dof, I), the law of X Xᵀ for a K × dof matrix X of normals.
 ///
-/// For dof ≥ K this is Bartlett's decomposition (1933): T is lower triangular, K × K, with independent entries
+/// For dof ≥ K this is Bartlett's decomposition: T is lower triangular, K × K, with independent entries
 ///
 ///   T_ii = √χ²_{dof−i}  (i = 0, …, K−1),   T_ij ~ N(0, 1)  (j < i),
 ///
-/// at a cost free of dof. For dof < K it is X itself, K × dof.
+/// at a cost that does not depend on dof (M. S. Bartlett, Proc. R. Soc. Edinburgh 53, 260, 1933). For dof < K it is X
+/// itself, K × dof.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BartlettFactor {
     rows: usize,
@@ -17,14 +18,14 @@ pub struct BartlettFactor {
 }
 
 impl BartlettFactor {
-    /// A factor of Wishart_rows(dof, I).
+    /// Draws a factor of a Wishart_rows(dof, I) matrix.
     pub fn draw(stream: &mut Stream, rows: usize, dof: u64) -> Self {
         let mut factor = Self { rows, columns: 0, entries: Vec::new() };
         factor.redraw(stream, dof);
         factor
     }
 
-    /// Draws again, with as many rows, into the same memory.
+    /// Draws another factor with the same number of rows, in the same memory.
     pub fn redraw(&mut self, stream: &mut Stream, dof: u64) {
         let size = self.rows;
         if dof < size as u64 {
@@ -42,17 +43,17 @@ impl BartlettFactor {
         }
     }
 
-    /// K.
+    /// Number of rows, K.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// min(K, dof).
+    /// Number of columns, min(K, dof).
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// T, row by row.
+    /// The entries of T, row by row.
     pub fn entries(&self) -> &[f64] {
         &self.entries
     }
@@ -69,7 +70,7 @@ impl BartlettFactor {
     }
 }
 
-/// Fills `out` with a uniform point of the unit sphere. Panics when `out` is empty.
+/// Fills `out` with a uniformly distributed point of the unit sphere. Panics when `out` is empty.
 pub fn unit_vector(stream: &mut Stream, out: &mut [f64]) {
     assert!(!out.is_empty(), "the sphere in dimension 0 has no points");
     loop {
@@ -80,10 +81,11 @@ pub fn unit_vector(stream: &mut Stream, out: &mut [f64]) {
     }
 }
 
-/// `rows` orthonormal vectors of R^dimension, row by row, with the Haar law (invariant under rotations of either side).
+/// Draws `rows` orthonormal vectors of R^dimension, row by row, with the Haar law (invariant under rotations from either
+/// side).
 ///
-/// Gram–Schmidt of normal rows, each projected twice, which leaves products of rows at rounding (Giraud et al. 2005).
-/// Panics when rows > dimension.
+/// The method is Gram–Schmidt orthogonalisation of normal rows. Each row is projected twice, after which the rows are
+/// orthogonal to rounding (L. Giraud et al. 2005). Panics when rows > dimension.
 pub fn orthonormal_rows(stream: &mut Stream, rows: usize, dimension: usize) -> Vec<f64> {
     assert!(rows <= dimension, "{rows} orthonormal rows do not fit in dimension {dimension}");
     let mut matrix = vec![0.0; rows * dimension];
@@ -110,7 +112,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
-/// Scales to norm 1, unless the norm is too small for the direction to mean anything.
+/// Scales the row to norm 1. Returns `false` if the norm is so small that the direction is rounding.
 fn normalise(row: &mut [f64]) -> bool {
     let norm = dot(row, row).sqrt();
     if norm < 1e-8 {
@@ -125,14 +127,14 @@ fn normalise(row: &mut [f64]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::statistics::Moments;
-    use super::super::stream::Address;
+    use super::super::stream::RngAddress;
     use super::*;
 
     fn stream(step: u64) -> Stream {
-        Stream::at(Address { seed: 2024, replica: 0, step, lane: 0 })
+        Stream::at(RngAddress { seed: 2024, replica: 0, step, lane: 0 })
     }
 
-    /// E W_ij = dof δ_ij, Var W_ii = 2 dof, Var W_ij = dof, and cov(W_00, W_11) = 0.
+    /// Checks E W_ij = dof δ_ij, Var W_ii = 2 dof, Var W_ij = dof, and cov(W_00, W_11) = 0.
     #[test]
     fn wishart_moments_hold_on_both_sides_of_dof_equal_rows() {
         const ROWS: usize = 3;
@@ -190,7 +192,7 @@ mod tests {
         }
     }
 
-    /// Entries of a Haar matrix have mean 0 and variance 1/d; those of one row and column are uncorrelated.
+    /// Entries of a Haar matrix have mean 0 and variance 1/d, and different entries are uncorrelated.
     #[test]
     fn entries_of_haar_rows_have_the_moments_of_the_sphere() {
         let mut stream = stream(3);

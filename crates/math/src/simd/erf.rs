@@ -1,33 +1,34 @@
-//! erf(x), exp(−x²), and Φ(z), φ(z): the functions of the Gaussian that need more than the textbook reduction.
+//! erf(x) and exp(−x²), and the distribution function Φ(z) and density φ(z) of the standard normal.
 
 use super::scalar::{ROUND, exp_moderate, exp_sum, polynomial, power_of_two};
 use std::f64::consts::{LN_2, LOG2_E};
 
-/// Keeps the 26 leading bits of a double, whose square is then exact.
+/// Mask that keeps the 26 leading bits of the mantissa of a double; the square of the result is then exact.
 const LEADING: u64 = !((1 << 27) - 1);
 
 /// exp(−x²) within 2 ulp.
 ///
-/// x² rounded to a double would lose x² ulp of the result. With h the leading half of x, h² is exact and
+/// Rounding x² to a double would cause an error of about x² ulp. With h the leading half of the bits of x, h² is exact and
 /// exp(−x²) = exp(−h² − (x−h)(x+h)), where the second term is a small correction.
 #[inline(always)]
 pub fn exp_minus_square(x: f64) -> f64 {
     let size = x.abs();
-    let size = if size > 28.0 { 28.0 } else { size }; // exp(−28²) is 0 in doubles
+    let size = if size > 28.0 { 28.0 } else { size }; // exp(−28²) underflows to 0
     let h = f64::from_bits(size.to_bits() & LEADING);
     exp_sum(-h * h, -((size - h) * (size + h)))
 }
 
 /// erf(x) = 2/√π ∫₀ˣ exp(−t²) dt, within 3 ulp (3.4e-16 absolute).
 ///
-/// |x| < 1: x P(x²). Otherwise 1 − exp(−x²) Q(t) with t = (x−3)/(x+3), the variable in which exp(x²) erfc(x) is
-/// nearly a polynomial on [1, 6] (Shepherd & Laframboise 1981); erf rounds to ±1 beyond 5.93.
+/// For |x| < 1 it is x P(x²) with a polynomial P. Otherwise it is 1 − exp(−x²) Q(t) with t = (x−3)/(x+3), the variable in
+/// which exp(x²) erfc(x) is close to a polynomial Q on [1, 6] (M. M. Shepherd and J. G. Laframboise 1981). Beyond 5.93 erf
+/// rounds to ±1.
 #[inline(always)]
 pub fn erf(x: f64) -> f64 {
     let size = x.abs();
     let size = if size > 6.0 { 6.0 } else { size };
     let square = size * size;
-    // The leading term apart, so that the sum is rounded where it is largest.
+    // The leading term is added last, so that the rounding errors of the small terms do not matter.
     let near = std::f64::consts::FRAC_2_SQRT_PI * size
         + size
             * (square
@@ -63,21 +64,21 @@ pub fn erf(x: f64) -> f64 {
         2.02360317964175664e-6,
         1.2801900862962662e-6,
     );
-    // What rounding of x² costs the exponential, x² e^{−x²} ulp, is nothing next to 1.
+    // The rounding of x² causes an error of x² e^{−x²} ulp, which is negligible beside 1.
     let far = 1.0 - exp_moderate(-square) * scaled_complement;
     (if size < 1.0 { near } else { far }).copysign(x)
 }
 
-/// Φ(z), the distribution function of a standard normal, from φ(z) and Mills' ratio; within 4e-16 absolute.
+/// The distribution function Φ(z) of the standard normal, from `density` = φ(z) and Mills' ratio; within 4e-16 absolute.
 #[inline(always)]
 pub fn normal_cdf(z: f64, density: f64, mills_ratio: f64) -> f64 {
     let tail = density * mills_ratio;
     if z < 0.0 { tail } else { 1.0 - tail }
 }
 
-/// Mills' ratio Φ(−|z|)/φ(z), good for Φ within 1e-17 absolute.
+/// Mills' ratio Φ(−|z|)/φ(z), accurate enough for Φ within 1e-17 absolute.
 ///
-/// A polynomial in t = (|z|−7/2)/(|z|+7/2), a minimax fit for |z| ≤ 8.4 under the weight exp(−z²/2); beyond, Φ(−|z|) < 3e-17.
+/// It is a polynomial in t = (|z|−7/2)/(|z|+7/2), a minimax fit for |z| ≤ 8.4 under the weight exp(−z²/2); beyond, Φ(−|z|) < 3e-17.
 #[inline(always)]
 pub fn mills_ratio(z: f64) -> f64 {
     let size = z.abs();
@@ -102,14 +103,14 @@ pub fn mills_ratio(z: f64) -> f64 {
     )
 }
 
-/// φ(z) = exp(−z²/2)/√(2π) within 2e-16 absolute.
+/// The density φ(z) = exp(−z²/2)/√(2π) of the standard normal, within 2e-16 absolute.
 ///
-/// With z² = −2k ln 2 + q, φ(z) = 2ᵏ P(q), where P is the polynomial of the exponential in other units. Neither z² nor ln 2 needs
-/// a second word for an absolute error: x e^{−x} ≤ 1/e.
+/// With z² = −2k ln 2 + q, φ(z) = 2ᵏ P(q), where P(q) is a polynomial approximation of exp(−q/2)/√(2π). Single doubles are
+/// precise enough for z² and ln 2, because a relative error ε of x = z²/2 changes e^{−x} by ε x e^{−x} ≤ ε/e.
 #[inline(always)]
 pub fn normal_density(z: f64) -> f64 {
     let square = z * z;
-    // φ is 0 to 300 digits there, and a NaN fails the comparison.
+    // At z² = 1400 φ is below 1e-300. A NaN fails the comparison and is kept.
     let square = if square > 1400.0 { 1400.0 } else { square };
     let rounded = square.mul_add(-0.5 * LOG2_E, ROUND);
     let k = rounded - ROUND;

@@ -1,4 +1,4 @@
-//! The kernels of [`simd`](super), one number at a time: branch-free, `#[inline(always)]`, for use in hot loops that
+//! The functions of [`simd`](super) for one number. They have no branches and are `#[inline(always)]`, for use in loops that
 //! are compiled by [`dispatch!`](crate::dispatch).
 //!
 //! The reductions and minimax coefficients of `exp`, `ln` and `asin` are those of fdlibm (Sun Microsystems 1993, freely
@@ -6,17 +6,19 @@
 
 pub use super::erf::{erf, exp_minus_square, mills_ratio, normal_cdf, normal_density};
 
-/// ln 2 = LN2_HI + LN2_LO; the first has 21 trailing zero bits, so that k·LN2_HI is exact for |k| < 2²¹.
+/// ln 2 = LN2_HI + LN2_LO. LN2_HI has 21 trailing zero bits, so that k·LN2_HI is exact for |k| < 2²¹.
 const LN2_HI: f64 = 6.93147180369123816490e-01;
 const LN2_LO: f64 = 1.90821492927058770002e-10;
 
-/// Adding 1.5·2⁵² rounds a number below 2⁵¹ to the nearest integer and leaves it in the low bits of the mantissa.
+/// Adding 1.5·2⁵² to a number below 2⁵¹ rounds it to the nearest integer, which is then in the low bits of the mantissa.
 pub(super) const ROUND: f64 = 6755399441055744.0;
 
+/// Mask of the mantissa of a double.
 const MANTISSA: u64 = (1 << 52) - 1;
 
-/// Σ_i c_i zⁱ with the terms paired (Estrin): the chain of dependent operations, which limits these loops, is log₂ N
-/// long where Horner's is N. A macro, since a loop over coefficients inside a loop over elements defeats the vectoriser.
+/// Σ_i c_i zⁱ by Estrin's scheme, which pairs the terms. The chain of dependent operations, whose latency limits short loops,
+/// has length log₂ N instead of N as in Horner's rule. It is a macro because the compiler does not vectorise a loop over
+/// elements that contains a loop over coefficients.
 macro_rules! polynomial {
     ($z:expr; $only:expr $(,)?) => { $only };
     ($z:expr; $($c:expr),+ $(,)?) => {{
@@ -32,7 +34,8 @@ macro_rules! polynomial {
 }
 pub(crate) use polynomial;
 
-/// Σ_i c_i zⁱ by Horner's rule, highest coefficient first: fewest operations, for loops long enough to hide the chain.
+/// Σ_i c_i zⁱ by Horner's rule, highest coefficient first. It has the fewest operations, for loops that are long enough to
+/// hide the latency of its chain of dependent operations.
 macro_rules! horner {
     ($z:expr; $highest:expr $(, $c:expr)* $(,)?) => {{
         let z: f64 = $z;
@@ -42,17 +45,17 @@ macro_rules! horner {
     }};
 }
 
-/// eˣ, within 1 ulp; 0 and ∞ where it under- and overflows, subnormals included.
+/// eˣ, within 1 ulp, including subnormal results; 0 and ∞ where it under- and overflows.
 #[inline(always)]
 pub fn exp(x: f64) -> f64 {
     exp_sum(x, 0.0)
 }
 
-/// e^{a+b} with |b| ≪ 1, for arguments known to more than a double: x = k ln 2 + r, then
+/// e^{a+b} with |b| ≪ 1, for an argument that is known to more digits than a double has. With a + b = k ln 2 + r,
 /// eʳ = 1 + r + r c/(2 − c), where c = r − r² P(r²) and r coth(r/2) = 2 + r² P(r²).
 #[inline(always)]
 pub(super) fn exp_sum(a: f64, b: f64) -> f64 {
-    // Beyond these the result is 0 or ∞ already; a NaN fails both comparisons and stays.
+    // At these limits the result is 0 or ∞ already. A NaN fails both comparisons and is kept.
     let a = if a < -746.0 { -746.0 } else { a };
     let a = if a > 710.0 { 710.0 } else { a };
     let k = (a * std::f64::consts::LOG2_E + ROUND) - ROUND;
@@ -68,19 +71,21 @@ pub(super) fn exp_sum(a: f64, b: f64) -> f64 {
         4.13813679705723846039e-08,
     );
     let y = 1.0 + ((r * c / (2.0 - c) - low) + high);
-    // Two factors 2^{k/2}, so that neither overflows when the result is subnormal or near the largest double.
+    // 2ᵏ is applied as two factors 2^{k/2}, which are normal numbers even when the result is subnormal or near the largest
+    // double.
     let half = k * 0.5 + ROUND;
     let rest = (k - (half - ROUND)) + ROUND;
     y * power_of_two(half) * power_of_two(rest)
 }
 
-/// eˣ for |x| ≤ 708, within 2 ulp: without the care of [`exp`] for its two ends, and without its division.
+/// eˣ for |x| ≤ 708, within 2 ulp. It is faster than [`exp`], because it does not handle under- and overflow and needs no
+/// division.
 #[inline(always)]
 pub(super) fn exp_moderate(x: f64) -> f64 {
     let rounded = x.mul_add(std::f64::consts::LOG2_E, ROUND);
     let k = rounded - ROUND;
     let r = k.mul_add(-LN2_LO, k.mul_add(-LN2_HI, x));
-    // (eʳ − 1 − r)/r² as a polynomial of least largest error: 4e-18 of eʳ for |r| ≤ (ln 2)/2.
+    // The minimax polynomial of (eʳ − 1 − r)/r², whose error is 4e-18 of eʳ for |r| ≤ (ln 2)/2.
     let p = horner!(r;
         2.5000013913453014473e-8,
         2.7630306208172276253e-7,
@@ -99,8 +104,9 @@ pub(super) fn exp_moderate(x: f64) -> f64 {
 
 /// (tanh z, 1 − tanh² z), within 3 and 6 ulp for |z| ≤ 350.
 ///
-/// With t = e^{−2|z|}, tanh|z| = (1 − t)/(1 + t) and 1 − tanh² = 4t/(1 + t)². Near 0, where 1 − t has lost digits, Lambert's continued
-/// fraction z/(1 + z²/(3 + z²/(5 + …))) up to its seventh level, which is good to 5e-17 for |z| < 0.45.
+/// With t = e^{−2|z|}, tanh|z| = (1 − t)/(1 + t) and 1 − tanh² = 4t/(1 + t)². For |z| < 0.45, where
+/// 1 − t has lost digits, the value is Lambert's continued fraction z/(1 + z²/(3 + z²/(5 + …))) up to its seventh level, whose
+/// error is 5e-17.
 #[inline(always)]
 pub fn tanh_and_slope(z: f64) -> (f64, f64) {
     let size = z.abs();
@@ -108,7 +114,7 @@ pub fn tanh_and_slope(z: f64) -> (f64, f64) {
     let t = exp_moderate(-2.0 * size);
     let inverse = 1.0 / (1.0 + t);
     let x = size * size;
-    // Less the leading term, which is exact.
+    // The continued fraction as a ratio, without its leading term z, which is added exactly.
     let above = horner!(x; -27.0, -2772.0, -45_045.0);
     let below = horner!(x; 28.0, 3150.0, 62_370.0, 135_135.0);
     let near = (size * x).mul_add(above / below, size);
@@ -116,7 +122,7 @@ pub fn tanh_and_slope(z: f64) -> (f64, f64) {
     (value.copysign(z), 4.0 * t * inverse * inverse)
 }
 
-/// 2ᵏ from ROUND + k: the low bits of the mantissa become the exponent.
+/// Returns 2ᵏ from ROUND + k, by moving the low bits of the mantissa into the exponent.
 #[inline(always)]
 pub(super) fn power_of_two(rounded: f64) -> f64 {
     f64::from_bits(rounded.to_bits().wrapping_add(1023) << 52)
@@ -126,27 +132,27 @@ pub(super) fn power_of_two(rounded: f64) -> f64 {
 #[inline(always)]
 pub fn ln(x: f64) -> f64 {
     let tiny = x < f64::MIN_POSITIVE;
-    let scaled = if tiny { x * 18014398509481984.0 } else { x }; // 2⁵⁴ lifts subnormals
+    let scaled = if tiny { x * 18014398509481984.0 } else { x }; // 2⁵⁴ makes subnormal numbers normal
     let y = ln_parts(scaled, if tiny { -54.0 } else { 0.0 });
     let y = if x < f64::INFINITY { y } else { x }; // ∞ and NaN
     let y = if x > 0.0 { y } else { f64::NEG_INFINITY };
     if x >= 0.0 { y } else { f64::NAN }
 }
 
-/// ln x for positive, finite, normal x: what [`ln`] costs without its special cases.
+/// ln x for positive, finite, normal x. It is faster than [`ln`], because it handles no special cases.
 #[inline(always)]
 pub fn ln_normal(x: f64) -> f64 {
     ln_parts(x, 0.0)
 }
 
-/// ln(x) + shift·ln 2:  x = 2ᵏ(1+f) with 1+f in [√½, √2),  s = f/(2+f),
+/// Returns ln(x) + shift·ln 2. With x = 2ᵏ(1+f), 1+f in [√½, √2), and s = f/(2+f),
 /// ln(1+f) = f − f²/2 + s (f²/2 + R(s²)).
 #[inline(always)]
 fn ln_parts(x: f64, shift: f64) -> f64 {
     const SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
     const ONE: u64 = 0x3ff0_0000_0000_0000;
     let lifted = x.to_bits().wrapping_add(ONE - SQRT_HALF);
-    // The biased exponent as a double: written into the mantissa of 2⁵², which is then subtracted.
+    // The biased exponent is converted to a double by writing it into the mantissa of 2⁵², which is then subtracted.
     let k = f64::from_bits((lifted >> 52) | 0x4330_0000_0000_0000) - (4503599627370496.0 + 1023.0) + shift;
     let f = f64::from_bits((lifted & MANTISSA).wrapping_add(SQRT_HALF)) - 1.0;
     let s = f / (2.0 + f);
@@ -164,15 +170,15 @@ fn ln_parts(x: f64, shift: f64) -> f64 {
     k * LN2_HI - ((half_square - (s * (half_square + r) + k * LN2_LO)) - f)
 }
 
-/// (sin 2πu, cos 2πu) within 2 ulp, for 0 ≤ u < 1 (any |u| < 2⁴⁹ loses nothing either).
+/// (sin 2πu, cos 2πu) within 2 ulp, for 0 ≤ u < 1 (the error is the same for all |u| < 2⁴⁹).
 ///
-/// The angle in turns makes the reduction exact: q = round(4u), f = u − q/4 in [−1/8, 1/8].
+/// Because the angle is given in turns, its reduction is exact: q = round(4u), f = u − q/4 in [−1/8, 1/8].
 #[inline(always)]
 pub fn sin_cos_turns(u: f64) -> (f64, f64) {
     let rounded = 4.0 * u + ROUND;
     let f = u - 0.25 * (rounded - ROUND);
     let w = f * f;
-    // 2πf apart, so that its rounding error is the only one of the leading term.
+    // The leading term 2πf is added last, so that it has a single rounding error.
     let s = std::f64::consts::TAU * f
         + f * (w * polynomial!(
             w;
@@ -193,7 +199,7 @@ pub fn sin_cos_turns(u: f64) -> (f64, f64) {
             7.9032069115696784291,
             -1.6990343940660636356,
         );
-    // Quadrant q: odd ones exchange the two, bit 1 of q flips the sine, bit 1 of q + 1 the cosine.
+    // In odd quadrants q sine and cosine are exchanged; bit 1 of q is the sign of the sine, bit 1 of q + 1 that of the cosine.
     let q = rounded.to_bits();
     let odd = q & 1 == 1;
     let (s, c) = (if odd { c } else { s }, if odd { s } else { c });
@@ -203,7 +209,7 @@ pub fn sin_cos_turns(u: f64) -> (f64, f64) {
 
 /// arcsin x within 2 ulp on [−1, 1], NaN outside.
 ///
-/// |x| < ½: x + x R(x²). Otherwise π/2 − 2 arcsin √z with z = (1 − |x|)/2, and the same R.
+/// For |x| < ½ it is x + x R(x²) with a rational function R. Otherwise it is π/2 − 2 arcsin √z with z = (1 − |x|)/2.
 #[inline(always)]
 pub fn asin(x: f64) -> f64 {
     const HALF_PI_LOW: f64 = 6.12323399573676603587e-17;
@@ -231,10 +237,11 @@ pub fn asin(x: f64) -> f64 {
     y.copysign(x)
 }
 
-/// arcsin x within 2 ulp for |x| ≤ 5/9: x + x³ P(x²) with a Chebyshev fit, no root and no division.
+/// arcsin x within 2 ulp for |x| ≤ 5/9: x + x³ P(x²) with a Chebyshev fit, without square root and division.
 ///
-/// The correlations of fields of variance up to 5/4 lie in this range; it costs a quarter of [`asin`]. Even and odd terms go apart:
-/// half the delay of one chain, and few registers more.
+/// It takes a quarter of the time of [`asin`]. The arguments C_ij/√((1 + C_ii)(1 + C_jj)) in the closed forms of erf units
+/// lie in this range for fields of variance C_ii ≤ 5/4. Even and odd terms of P are summed separately, which halves the chain of dependent operations
+/// and needs few more registers.
 #[inline(always)]
 pub fn asin_near(x: f64) -> f64 {
     let z = x * x;

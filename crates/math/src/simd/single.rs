@@ -1,16 +1,16 @@
-//! Kernels in single precision, as far as the f32 normals need them.
+//! Elementary functions in single precision that the f32 normals need, with a random 32-bit word as their argument.
 
-/// −ln((w + ½)/2³²) for a 32-bit word w, to 3e-7 relative, however close the argument is to 0 or to 1.
+/// −ln u for u = (w + ½)/2³² and a 32-bit word w. The relative error is below 3e-7, also for u close to 0 or to 1.
 ///
-/// A uniform number rounded to f32 would know 1 − u to 6e-8 only. Read as a signed integer, the word is 2³²u below one
-/// half and 2³²(u − 1) above it, so both ends are converted with full relative precision.
-/// Then as in fdlibm `logf`: u = 2ᵏ(1+f), s = f/(2+f).
+/// A uniform number rounded to f32 would determine 1 − u to 6e-8 only. Read as a signed integer, the word is 2³²u for u below
+/// one half and 2³²(u − 1) above it, so that u near 0 and 1 − u near 0 are both converted with full relative precision.
+/// The logarithm is then computed as in fdlibm `logf`: u = 2ᵏ(1+f), s = f/(2+f).
 #[inline(always)]
 pub fn minus_ln_word(word: u32) -> f32 {
     minus_ln_reduced(reduce_word(word))
 }
 
-/// (k, f, s) of [`minus_ln_word`]: its first half, for loops that gain from being short.
+/// The first half of [`minus_ln_word`], which returns (k, f, s); loops that are split in two run faster.
 #[inline(always)]
 pub fn reduce_word(word: u32) -> (f32, f32, f32) {
     const SCALE: f32 = 1.0 / 4294967296.0;
@@ -26,7 +26,7 @@ pub fn reduce_word(word: u32) -> (f32, f32, f32) {
     (exponent as f32, f, f / (2.0 + f))
 }
 
-/// −ln(2ᵏ(1+f)) from (k, f, s = f/(2+f)): the second half of [`minus_ln_word`].
+/// The second half of [`minus_ln_word`]: −ln(2ᵏ(1+f)) from (k, f, s = f/(2+f)).
 #[inline(always)]
 pub fn minus_ln_reduced((k, f, s): (f32, f32, f32)) -> f32 {
     let z = s * s;
@@ -37,7 +37,7 @@ pub fn minus_ln_reduced((k, f, s): (f32, f32, f32)) -> f32 {
 
 /// (sin 2πu, cos 2πu) of the angle u = w/2³² of a 32-bit word w, to 2e-7 absolute.
 ///
-/// The two leading bits (after rounding) are the quadrant; the rest, signed, is the angle within it.
+/// The two leading bits (after rounding) are the quadrant; the remaining bits, as a signed integer, are the angle within it.
 #[inline(always)]
 pub fn sin_cos_word(word: u32) -> (f32, f32) {
     let q = word.wrapping_add(1 << 29) >> 30;

@@ -1,9 +1,9 @@
 use super::*;
 
-type Kernel = fn(&[f64], &mut [f64]);
+type SliceFunction = fn(&[f64], &mut [f64]);
 type InPlace = fn(&mut [f64]);
 
-/// Distance in units of the last place of the expected number.
+/// Distance between two numbers in units of the last place (ulp) of the expected one.
 fn ulp(got: f64, expected: f64) -> f64 {
     if got == expected || (got.is_nan() && expected.is_nan()) {
         return 0.0;
@@ -21,9 +21,9 @@ fn sizes() -> Vec<f64> {
     (0..400_000_u64).map(|i| f64::from_bits(i * 23_056_000_000_003)).filter(|x| x.is_finite()).collect()
 }
 
-fn assert_within(name: &str, limit: f64, inputs: &[f64], kernel: Kernel, exact: fn(f64) -> f64) {
+fn assert_within(name: &str, limit: f64, inputs: &[f64], function: SliceFunction, exact: fn(f64) -> f64) {
     let mut got = vec![0.0; inputs.len()];
-    kernel(inputs, &mut got);
+    function(inputs, &mut got);
     let mut worst = (0.0, 0.0);
     for (&x, &y) in inputs.iter().zip(&got) {
         let error = ulp(y, exact(x));
@@ -152,7 +152,7 @@ fn sine_and_cosine_of_turns_are_within_2_ulp() {
 #[test]
 fn in_place_and_out_of_place_agree() {
     let inputs = grid(-0.999, 0.999, 1001);
-    let cases: [(Kernel, InPlace); 4] = [
+    let cases: [(SliceFunction, InPlace); 4] = [
         (exp, exp_in_place),
         (asin, asin_in_place),
         (erf, erf_in_place),
@@ -170,23 +170,23 @@ fn in_place_and_out_of_place_agree() {
     assert_eq!(values, [scalar::ln(2.0); 5]);
 }
 
-/// The promise of this module: the same bits on both paths, whatever the position in the slice.
+/// The guarantee of this module: the results have the same bits on both code paths and at every position in the slice.
 #[test]
 fn both_paths_give_the_same_bits() {
-    let kernels: [Kernel; 6] = [exp, ln, asin, erf, exp_minus_square, |x, y| {
+    let functions: [SliceFunction; 6] = [exp, ln, asin, erf, exp_minus_square, |x, y| {
         let mut cosine = vec![0.0; x.len()];
         sin_cos_turns(x, y, &mut cosine);
         y.iter_mut().zip(&cosine).for_each(|(s, c)| *s += 3.0 * c);
     }];
     let inputs: Vec<f64> =
         grid(-1.0, 1.0, 20_001).into_iter().chain(grid(-30.0, 30.0, 20_002)).chain(sizes()).collect();
-    for (which, kernel) in kernels.iter().enumerate() {
+    for (which, function) in functions.iter().enumerate() {
         let run = |path| {
             let mut y = vec![0.0; inputs.len()];
-            on_path(path, || kernel(&inputs, &mut y));
+            on_path(path, || function(&inputs, &mut y));
             y.into_iter().map(f64::to_bits).collect::<Vec<u64>>()
         };
-        assert!(run(Path::Portable) == run(Path::Avx2), "kernel {which}");
+        assert!(run(Path::Portable) == run(Path::Avx2), "function {which}");
     }
     let mut reversed: Vec<f64> = inputs.iter().rev().copied().collect();
     erf_in_place(&mut reversed);
@@ -194,7 +194,7 @@ fn both_paths_give_the_same_bits() {
 }
 
 #[test]
-fn word_kernels_keep_their_precision_at_both_ends() {
+fn functions_of_random_words_are_accurate_at_both_ends() {
     let words = (0..2_000_000_u32).map(|i| i.wrapping_mul(2_654_435_761)).chain([
         0,
         1,

@@ -1,4 +1,4 @@
-//! Complex numbers, as far as a Stieltjes transform needs them.
+//! Complex numbers with the operations that Stieltjes transforms need.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -12,7 +12,7 @@ pub struct Complex {
 }
 
 impl Complex {
-    /// re + i im.
+    /// Creates re + i im.
     pub const fn new(re: f64, im: f64) -> Self {
         Self { re, im }
     }
@@ -39,7 +39,7 @@ impl Complex {
         if larger == 0.0 {
             return Self::default();
         }
-        // The other part from the product of both: their difference of squares would cancel.
+        // The other part follows from the product of both, im/2; a difference of squares would cancel.
         let smaller = 0.5 * self.im / larger;
         if self.re >= 0.0 {
             Self::new(larger, smaller)
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_root_squares_back_and_a_quotient_multiplies_back() {
+    fn square_roots_and_quotients_invert_products() {
         for z in [
             Complex::new(3.0, -4.0),
             Complex::new(-2.0, 0.5),

@@ -1,20 +1,21 @@
-//! The bulk off the real axis, and on its support: complex Stieltjes transform, density, intervals.
+//! The bulk of the spectrum at complex arguments and on its support: Stieltjes transform, density, intervals.
 
 use super::bulk::{Bulk, Edge};
 use super::complex::Complex;
 use crate::dispatch;
 use std::f64::consts::PI;
 
-/// Relative size of the last Newton step: the step after it would be rounding.
-const CONVERGED: f64 = 1e-13;
-/// Im α below this share of |α| on the real axis is 0: outside the bulk.
-const REAL: f64 = 1e-8;
+/// A Newton iteration ends when the relative size of its step is below this; the next step would be rounding.
+const NEWTON_TOLERANCE: f64 = 1e-13;
+/// On the real axis, Im α below this fraction of |α| counts as 0, that is as outside of the bulk.
+const REAL_TOLERANCE: f64 = 1e-8;
 
 impl Bulk<'_> {
-    /// α(z) for any z: the limit from above on the real axis, where it is exactly real outside the bulk.
+    /// The Stieltjes transform α(z) for any z. On the real axis it is the limit from above, with Im α exactly 0 outside of
+    /// the bulk.
     ///
-    /// Off the axis the solution with Im α Im z > 0 is unique, so a converged Newton iteration is right whenever it lands
-    /// there; the damped fixed point, which converges from anywhere, is what it starts from.
+    /// Off the real axis the solution with Im α Im z > 0 is unique, so a converged Newton iteration with this property is
+    /// right. Its starting points come from a damped fixed-point iteration, which converges from every start.
     pub fn stieltjes(&self, z: Complex) -> Complex {
         if z.im < 0.0 {
             let above = self.stieltjes(Complex::new(z.re, -z.im));
@@ -36,11 +37,11 @@ impl Bulk<'_> {
         self.on_axis(z.re)
     }
 
-    /// The solution at Im z > 0.
+    /// α(z) for Im z > 0, from a guess.
     fn above_axis(&self, z: Complex, guess: Complex) -> Complex {
         let mut alpha = guess;
-        // 1/2 makes the map a contraction in the hyperbolic metric of the half-plane; near the axis it is slow, so Newton
-        // is tried again and again.
+        // With damping 1/2 the map is a contraction in the hyperbolic metric of the half-plane. It converges slowly near
+        // the real axis, so a Newton iteration is tried after every 30 iterations.
         for _ in 0..200 {
             if let Some(found) = self.newton(z, alpha)
                 && found.im > 0.0
@@ -55,7 +56,7 @@ impl Bulk<'_> {
         alpha
     }
 
-    /// The limit Im z → 0+ at a point between the edges.
+    /// The limit of α(x + i y) for y → 0+ at a point x between the edges.
     fn on_axis(&self, x: f64) -> Complex {
         let scale = self.mean_and_variance().1.sqrt();
         let mut alpha = Complex::new(0.0, 1.0 / scale);
@@ -67,16 +68,16 @@ impl Bulk<'_> {
         self.settled(x, alpha)
     }
 
-    /// From a solution just above the axis to the one on it.
+    /// Returns α on the real axis at x, from a solution just above it.
     fn settled(&self, x: f64, near: Complex) -> Complex {
         match self.newton(x.into(), near) {
-            Some(alpha) if alpha.im > REAL * alpha.norm() => alpha,
-            // A gap between two parts of the bulk: α is real there.
+            Some(alpha) if alpha.im > REAL_TOLERANCE * alpha.norm() => alpha,
+            // x is in a gap between two parts of the bulk, where α is real.
             _ => self.newton(x.into(), near.re.into()).unwrap_or(Complex::from(near.re)),
         }
     }
 
-    /// Newton's iteration on z(α) = z; `None` unless it converges.
+    /// Solves z(α) = z by Newton's iteration; `None` if it does not converge.
     fn newton(&self, z: Complex, guess: Complex) -> Option<Complex> {
         let mut alpha = guess;
         for _ in 0..25 {
@@ -87,24 +88,24 @@ impl Bulk<'_> {
             if !alpha.norm().is_finite() {
                 return None;
             }
-            if step.norm() <= CONVERGED * alpha.norm() {
+            if step.norm() <= NEWTON_TOLERANCE * alpha.norm() {
                 return Some(alpha);
             }
         }
         None
     }
 
-    /// E[G/(δ + G α)] and E[G²/(δ + G α)²] at complex α.
+    /// The averages E[G/(δ + G α)] and E[G²/(δ + G α)²] at complex α.
     fn complex_moments(&self, alpha: Complex) -> (Complex, Complex) {
         let mut out = [0.0; 4];
         complex_moments(&self.law.probabilities, &self.law.values, self.delta, alpha.re, alpha.im, &mut out);
         (Complex::new(out[0], out[1]), Complex::new(out[2], out[3]))
     }
 
-    /// The density Im α(x + i0)/π of the continuous part, at ascending points.
+    /// The density Im α(x + i0)/π of the continuous part, at ascending points x.
     ///
-    /// Neighbours start each other's Newton iteration, which lands on the same branch because that is the only one with
-    /// Im α > 0.
+    /// The Newton iteration at a point starts from the solution at the point before it. A result with Im α > 0 is right,
+    /// because there is only one solution with this property.
     pub fn density(&self, points: &[f64]) -> Vec<f64> {
         let (left, right) = (self.left_edge(), self.right_edge());
         let mut last = Complex::default();
@@ -116,7 +117,7 @@ impl Bulk<'_> {
                 }
                 let warm = (last.im > 0.0).then(|| self.newton(x.into(), last)).flatten();
                 last = match warm {
-                    Some(alpha) if alpha.im > REAL * alpha.norm() => alpha,
+                    Some(alpha) if alpha.im > REAL_TOLERANCE * alpha.norm() => alpha,
                     _ => self.on_axis(x),
                 };
                 (last.im / PI).max(0.0)
@@ -124,9 +125,9 @@ impl Bulk<'_> {
             .collect()
     }
 
-    /// The intervals of the continuous part, seen on a grid of `points` between the edges and refined by bisection.
+    /// The intervals of the continuous part, found on a grid of `points` between the edges and refined by bisection.
     ///
-    /// A gap or an interval narrower than the grid is not seen.
+    /// A gap or an interval narrower than the grid spacing is not found.
     pub fn support(&self, points: usize) -> Vec<(f64, f64)> {
         let (Edge { position: left, .. }, Edge { position: right, .. }) =
             (self.left_edge(), self.right_edge());
@@ -156,7 +157,7 @@ impl Bulk<'_> {
     }
 }
 
-/// Where `inside` becomes `after` between low and high.
+/// Finds the position between low and high at which the value of `inside` becomes `after`.
 fn bisect(inside: &impl Fn(f64) -> bool, mut low: f64, mut high: f64, after: bool) -> f64 {
     for _ in 0..40 {
         let middle = 0.5 * (low + high);
@@ -170,7 +171,7 @@ fn bisect(inside: &impl Fn(f64) -> bool, mut low: f64, mut high: f64, after: boo
 }
 
 dispatch! {
-    /// Real and imaginary parts of Σ p q and Σ p q², q = G/(δ + G α), in four lanes.
+    /// Computes real and imaginary parts of Σ p q and Σ p q² with q = G/(δ + G α), in four partial sums that are vectorised.
     fn complex_moments(
         probabilities: &[f64], values: &[f64], delta: f64, re: f64, im: f64, out: &mut [f64],
     ) {
@@ -211,7 +212,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn equal_weights_give_marchenko_and_pastur_everywhere() {
+    fn equal_weights_give_the_marchenko_pastur_law() {
         let law = WeightLaw::sample(&[1.0]).unwrap();
         for delta in [0.4, 2.0, 8.0] {
             let bulk = Bulk::new(&law, delta).unwrap();
@@ -240,12 +241,12 @@ mod tests {
 
     #[test]
     fn a_gap_has_no_density_and_a_real_transform() {
-        // Weights 1 and 30 with many samples: two islands.
+        // Weights 1 and 30 with many samples: the support has two intervals.
         let law = WeightLaw::new(&[0.7, 0.3], &[1.0, 30.0]).unwrap();
         let bulk = Bulk::new(&law, 1.5).unwrap();
-        let islands = bulk.support(400);
-        assert_eq!(islands.len(), 2, "{islands:?}");
-        let middle = 0.5 * (islands[0].1 + islands[1].0);
+        let intervals = bulk.support(400);
+        assert_eq!(intervals.len(), 2, "{intervals:?}");
+        let middle = 0.5 * (intervals[0].1 + intervals[1].0);
         assert_eq!(bulk.density(&[middle]), [0.0]);
         let alpha = bulk.stieltjes(middle.into());
         assert_eq!(alpha.im, 0.0);
@@ -261,7 +262,7 @@ mod tests {
             let law = WeightLaw::sample(&values).unwrap();
             let bulk = Bulk::new(&law, delta).unwrap();
             let (left, right) = (bulk.left_edge().position, bulk.right_edge().position);
-            // Midpoints in an angle: square-root edges become smooth.
+            // A midpoint sum over an angle, in which the square-root edges are smooth.
             let angles: Vec<f64> = (0..1500).map(|i| PI * (1.0 - (f64::from(i) + 0.5) / 1500.0)).collect();
             let points: Vec<f64> = angles.iter().map(|u| 0.5 * (left + right) + 0.5 * (right - left) * u.cos()).collect();
             let density = bulk.density(&points);
@@ -270,7 +271,7 @@ mod tests {
                 angles.iter().zip(&points).zip(&density).map(weigh).sum::<f64>() * 0.5 * (right - left) * PI / 1500.0
             };
             let (mean, variance) = bulk.mean_and_variance();
-            // Inner edges are not resolved by the angle: midpoint sums err by about (cell)^{3/2}.
+            // Edges of inner gaps are not smooth in the angle; there the error of a midpoint sum is about (spacing)^{3/2}.
             prop_assert!((moment(0) - 1.0).abs() < 2e-3, "mass {}", moment(0));
             prop_assert!((moment(1) - mean).abs() < 4e-3 * (1.0 + mean.abs()));
             prop_assert!((moment(2) - variance - mean * mean).abs() < 1e-2 * (1.0 + variance));

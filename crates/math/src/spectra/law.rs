@@ -1,37 +1,37 @@
-//! The law of the weights G: atoms with probabilities.
+//! The probability law of the weights G, given by atoms with probabilities.
 
 use thiserror::Error;
 
-/// Why a spectrum has no answer.
+/// Why a law of weights, or a spectrum that is computed from it, was refused.
 #[derive(Clone, Debug, Error, PartialEq)]
-pub enum SpectrumError {
-    /// Nothing to average over.
+pub enum WeightLawError {
+    /// No atom has a positive probability.
     #[error("a law of weights needs at least one atom of positive probability")]
     Empty,
     /// Lists that belong together differ in length.
     #[error("{name} has {given} entries, expected {expected}: one per atom")]
     Length {
-        /// Which list.
+        /// Name of the list.
         name: &'static str,
-        /// Given.
+        /// Length that was given.
         given: usize,
-        /// Expected.
+        /// Length that was expected.
         expected: usize,
     },
-    /// A probability below 0, or not a number.
+    /// A probability is negative or not finite.
     #[error("probability {index} is {value}; probabilities are finite and not negative")]
     Probability {
-        /// Which.
+        /// Its position.
         index: usize,
         /// Its value.
         value: f64,
     },
-    /// A weight or a projection that is not finite.
+    /// A weight or a projection is not finite.
     #[error("{name} {index} is {value}, which is not a finite number")]
     NotFinite {
         /// `weight` or `projection`.
         name: &'static str,
-        /// Which.
+        /// Its position.
         index: usize,
         /// Its value.
         value: f64,
@@ -39,25 +39,25 @@ pub enum SpectrumError {
     /// δ is not positive.
     #[error("delta = n/d is {value}; it must be a positive number")]
     Delta {
-        /// Given.
+        /// Value that was given.
         value: f64,
     },
-    /// A bound of the support that an atom violates.
+    /// An atom lies outside of the stated support.
     #[error("the {bound} of the weights is stated as {stated}, but an atom lies at {atom}")]
     Bound {
         /// `infimum` or `supremum`.
         bound: &'static str,
-        /// Stated.
+        /// Value that was stated.
         stated: f64,
         /// An atom beyond it.
         atom: f64,
     },
 }
 
-/// The law of G: atoms `values` with `probabilities` (normalised here), and the ends of the true support.
+/// The law of the weights G: atoms with probabilities, and the ends of the support.
 ///
-/// Quadrature nodes stand for a continuous law whose support is wider than the nodes: state its ends with
-/// [`Self::with_infimum`] and [`Self::with_supremum`]. A sample is a law of its own atoms: nothing to state.
+/// Atoms that are quadrature nodes represent a continuous law whose support is wider than the nodes; its ends are given with
+/// [`Self::with_infimum`] and [`Self::with_supremum`]. Otherwise the support ends at the outermost atoms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WeightLaw {
     pub(super) probabilities: Vec<f64>,
@@ -67,26 +67,26 @@ pub struct WeightLaw {
 }
 
 impl WeightLaw {
-    /// Atoms and their probabilities, which need not sum to one.
-    pub fn new(probabilities: &[f64], values: &[f64]) -> Result<Self, SpectrumError> {
+    /// Creates a law from its atoms and their probabilities, which are normalised to sum one.
+    pub fn new(probabilities: &[f64], values: &[f64]) -> Result<Self, WeightLawError> {
         Self::from_parts(probabilities.to_vec(), values.to_vec())
     }
 
-    /// As [`Self::new`], taking the lists.
-    pub fn from_parts(mut probabilities: Vec<f64>, values: Vec<f64>) -> Result<Self, SpectrumError> {
+    /// Like [`Self::new`], without copying the lists.
+    pub fn from_parts(mut probabilities: Vec<f64>, values: Vec<f64>) -> Result<Self, WeightLawError> {
         if probabilities.len() != values.len() {
             let (given, expected) = (probabilities.len(), values.len());
-            return Err(SpectrumError::Length { name: "the list of probabilities", given, expected });
+            return Err(WeightLawError::Length { name: "the list of probabilities", given, expected });
         }
         if let Some(index) = probabilities.iter().position(|p| !(p.is_finite() && *p >= 0.0)) {
-            return Err(SpectrumError::Probability { index, value: probabilities[index] });
+            return Err(WeightLawError::Probability { index, value: probabilities[index] });
         }
         if let Some(index) = values.iter().position(|g| !g.is_finite()) {
-            return Err(SpectrumError::NotFinite { name: "weight", index, value: values[index] });
+            return Err(WeightLawError::NotFinite { name: "weight", index, value: values[index] });
         }
         let total: f64 = probabilities.iter().sum();
         if total <= 0.0 {
-            return Err(SpectrumError::Empty);
+            return Err(WeightLawError::Empty);
         }
         probabilities.iter_mut().for_each(|p| *p /= total);
         let occupied = || values.iter().zip(&probabilities).filter(|(_, p)| **p > 0.0).map(|(g, _)| *g);
@@ -95,24 +95,24 @@ impl WeightLaw {
         Ok(Self { probabilities, values, infimum, supremum })
     }
 
-    /// Atoms of equal probability: a sample.
-    pub fn sample(values: &[f64]) -> Result<Self, SpectrumError> {
+    /// Creates the empirical law of a sample: atoms of equal probability.
+    pub fn sample(values: &[f64]) -> Result<Self, WeightLawError> {
         Self::from_parts(vec![1.0; values.len()], values.to_vec())
     }
 
-    /// States the infimum of the support of the law for which the atoms stand.
-    pub fn with_infimum(mut self, infimum: f64) -> Result<Self, SpectrumError> {
+    /// Sets the infimum of the support of the law that the atoms represent.
+    pub fn with_infimum(mut self, infimum: f64) -> Result<Self, WeightLawError> {
         if infimum > self.infimum {
-            return Err(SpectrumError::Bound { bound: "infimum", stated: infimum, atom: self.infimum });
+            return Err(WeightLawError::Bound { bound: "infimum", stated: infimum, atom: self.infimum });
         }
         self.infimum = infimum;
         Ok(self)
     }
 
-    /// States the supremum of the support of the law for which the atoms stand.
-    pub fn with_supremum(mut self, supremum: f64) -> Result<Self, SpectrumError> {
+    /// Sets the supremum of the support of the law that the atoms represent.
+    pub fn with_supremum(mut self, supremum: f64) -> Result<Self, WeightLawError> {
         if supremum < self.supremum {
-            return Err(SpectrumError::Bound { bound: "supremum", stated: supremum, atom: self.supremum });
+            return Err(WeightLawError::Bound { bound: "supremum", stated: supremum, atom: self.supremum });
         }
         self.supremum = supremum;
         Ok(self)
@@ -128,10 +128,11 @@ impl WeightLaw {
         }
     }
 
-    /// A law of at most `cells` atoms: equal cells of the range of G, each with its mass at its mean.
+    /// Returns a law of at most `cells` atoms: the range of G is divided into equal cells, and the mass of each is put at its
+    /// mean.
     ///
-    /// For pictures of the bulk, where 2000 cells are indistinguishable from 10⁵ nodes. Edges and outliers come from the
-    /// law itself.
+    /// This is for plots of the density of the bulk, where 2000 cells and 10⁵ nodes give the same picture. Edges and outliers
+    /// should be computed from the law itself.
     pub fn coarse(&self, cells: usize) -> Self {
         let (low, high) = self
             .values
@@ -154,22 +155,22 @@ impl WeightLaw {
         self.values.len()
     }
 
-    /// Never: a law has atoms.
+    /// Always false, because a law has atoms.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// inf supp G.
+    /// The infimum of the support of G.
     pub fn infimum(&self) -> f64 {
         self.infimum
     }
 
-    /// sup supp G.
+    /// The supremum of the support of G.
     pub fn supremum(&self) -> f64 {
         self.supremum
     }
 
-    /// E[f(G)].
+    /// The average E[f(G)].
     pub fn average(&self, f: impl Fn(f64) -> f64) -> f64 {
         self.probabilities.iter().zip(&self.values).map(|(p, &g)| p * f(g)).sum()
     }
@@ -189,7 +190,7 @@ mod tests {
             "an atom of no mass is no part of the support"
         );
         assert_eq!(law.clone().with_infimum(-2.0).unwrap().reflected().supremum(), 2.0);
-        assert!(matches!(law.with_infimum(0.0), Err(SpectrumError::Bound { .. })));
+        assert!(matches!(law.with_infimum(0.0), Err(WeightLawError::Bound { .. })));
     }
 
     #[test]
@@ -205,16 +206,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_law_is_refused() {
-        assert_eq!(WeightLaw::new(&[0.0], &[1.0]), Err(SpectrumError::Empty));
-        assert!(matches!(WeightLaw::new(&[0.5], &[1.0, 2.0]), Err(SpectrumError::Length { .. })));
+    fn invalid_laws_are_refused() {
+        assert_eq!(WeightLaw::new(&[0.0], &[1.0]), Err(WeightLawError::Empty));
+        assert!(matches!(WeightLaw::new(&[0.5], &[1.0, 2.0]), Err(WeightLawError::Length { .. })));
         assert!(matches!(
             WeightLaw::new(&[-0.5, 1.0], &[1.0, 2.0]),
-            Err(SpectrumError::Probability { index: 0, .. })
+            Err(WeightLawError::Probability { index: 0, .. })
         ));
         assert!(matches!(
             WeightLaw::sample(&[1.0, f64::NAN]),
-            Err(SpectrumError::NotFinite { index: 1, .. })
+            Err(WeightLawError::NotFinite { index: 1, .. })
         ));
     }
 }

@@ -1,20 +1,24 @@
-//! G = 1: the Marchenko-Pastur law of (1/n) Xᵀ X, n = δ d, in closed form.
+//! The Marchenko-Pastur law, in closed form: the limiting spectrum of (1/n) Xᵀ X for an n × d matrix X of independent
+//! normals and n = δ d (`delta`), that is of [`spectra`](super) with G = 1.
+//!
+//! V. A. Marčenko and L. A. Pastur, *Distribution of eigenvalues for some sets of random matrices*, Math. USSR Sb. 1, 457
+//! (1967).
 
 use super::complex::Complex;
 use std::f64::consts::PI;
 
-/// The support ((1 − 1/√δ)², (1 + 1/√δ)²) of the continuous part.
+/// The support (λ₋, λ₊) (`lambda_minus`, `lambda_plus`) of the continuous part, λ_± = (1 ± 1/√δ)².
 pub fn support(delta: f64) -> (f64, f64) {
     let root = 1.0 / delta.sqrt();
     ((1.0 - root).powi(2), (1.0 + root).powi(2))
 }
 
-/// Mass of the atom at 0.
+/// Mass of the atom at 0, max(0, 1 − δ).
 pub fn atom(delta: f64) -> f64 {
     (1.0 - delta).max(0.0)
 }
 
-/// The continuous part, √((λ₊ − x)(x − λ₋)) δ/(2π x).
+/// Density of the continuous part, δ √((λ₊ − x)(x − λ₋))/(2π x) with λ₋, λ₊ (`lambda_minus`, `lambda_plus`) of [`support`].
 pub fn density(delta: f64, x: f64) -> f64 {
     let (low, high) = support(delta);
     if x <= low || x >= high {
@@ -23,8 +27,10 @@ pub fn density(delta: f64, x: f64) -> f64 {
     delta * ((high - x) * (x - low)).sqrt() / (2.0 * PI * x)
 }
 
-/// α(z) = ∫ dμ(x)/(x − z): the root of z α² + (zδ + 1 − δ) α + δ = 0 with Im α > 0 above the real axis and on the bulk, and with
-/// z′(α) > 0, that is |δ + α| > √δ |α|, elsewhere on the real axis, where Im α is exactly 0.
+/// The Stieltjes transform α(z) = ∫ dμ(x)/(x − z).
+///
+/// It is a root of z α² + (zδ + 1 − δ) α + δ = 0: the one with Im α > 0 above the real axis and on the bulk (the limit from
+/// above), and elsewhere on the real axis, where Im α is exactly 0, the one with z′(α) > 0, that is |δ + α| > √δ |α|.
 pub fn stieltjes(delta: f64, z: Complex) -> Complex {
     let b = z * delta + Complex::from(1.0 - delta);
     let discriminant = b * b - z * (4.0 * delta);
@@ -38,7 +44,7 @@ pub fn stieltjes(delta: f64, z: Complex) -> Complex {
         return Complex::new(-b.re / (2.0 * z.re), im.abs());
     }
     let root = discriminant.sqrt();
-    // q = −(b ± root)/2 with the sign that adds: roots q/z and δ/q, neither by cancellation.
+    // q = −(b ± root)/2 with the sign for which nothing cancels; the two roots are q/z and δ/q.
     let same = b.re * root.re + b.im * root.im >= 0.0;
     let q = if same { b + root } else { b - root } * -0.5;
     let (first, second) = (q / z, Complex::from(delta) / q);
@@ -51,10 +57,11 @@ fn real_roots(z: f64, b: f64, delta: f64, root: f64) -> [f64; 2] {
     [q / z, delta / q]
 }
 
-/// E[f(λ)] over the whole law, atom included.
+/// The average E[f(λ)] over the law, including the atom at 0.
 ///
-/// λ = (λ₊ + λ₋)/2 + (λ₊ − λ₋)/2 cos u makes the integrand periodic and smooth in u, so that the trapezoidal rule of N points
-/// converges exponentially: the pole of 1/λ, which comes close as δ → 1, costs e^{−N |ln δ|}.
+/// With λ = (λ₊ + λ₋)/2 + (λ₊ − λ₋)/2 cos u (`lambda_plus`, `lambda_minus`) the integrand is periodic and smooth in u, so that
+/// the trapezoidal rule of N points converges exponentially. The pole of 1/λ, which comes close to the support as δ → 1,
+/// causes an error of order e^{−N |ln δ|}, and N is chosen accordingly.
 pub fn average(delta: f64, f: impl Fn(f64) -> f64) -> f64 {
     let points = 512 + if delta == 1.0 { 0 } else { (37.0 / delta.ln().abs()).min(1e7) as usize };
     let (low, high) = support(delta);
@@ -66,7 +73,8 @@ pub fn average(delta: f64, f: impl Fn(f64) -> f64) -> f64 {
         let lambda = middle + half * u.cos();
         sum += f(lambda) * (half * u.sin()).powi(2) * delta / (2.0 * PI * lambda);
     }
-    // At δ = 1 the density diverges at the hard edge λ₋ = 0 and the end of the rule counts: sin²u/λ → 2/half there.
+    // At δ = 1 the density diverges at the hard edge λ₋ = 0, and the end point of the rule has a non-zero value, because
+    // sin²u/λ → 2/half there.
     if low == 0.0 {
         sum += 0.5 * f(0.0) * 2.0 * half * delta / (2.0 * PI);
     }
@@ -93,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_transform_is_real_outside_the_bulk_and_an_integral_everywhere() {
+    fn the_transform_outside_the_bulk_is_real_and_equals_the_integral() {
         for (delta, z) in
             [(4.0, -0.5), (4.0, 0.1), (4.0, 9.0), (0.4, -0.5), (0.4, 0.1), (0.4, 9.0), (1.0, -0.2)]
         {

@@ -1,11 +1,11 @@
-//! Eigenvalues that leave the bulk because the weights depend on a few directions of the input.
+//! Outliers: eigenvalues outside of the bulk, which exist because the weights depend on a few directions of the input.
 
 use super::bulk::{Bulk, Edge};
-use super::law::SpectrumError;
+use super::law::WeightLawError;
 use crate::linalg::{Mat, dot, symmetric_eigen};
 use crate::roots::brent_between;
 
-/// A bulk and the projections u of the input on r directions that the weights depend on.
+/// A bulk together with the projections u of the input on the r directions on which the weights depend.
 ///
 /// The block of the resolvent on these directions is (Z(α(z)) − z)⁻¹ with
 ///
@@ -13,54 +13,56 @@ use crate::roots::brent_between;
 /// Z(α) = δ E[ G/(δ + G α) u uᵀ ],
 /// ```
 ///
-/// provided that E[u | G] vanishes with the other directions (a *hard* subspace). Its eigenvalues fall with α while
-/// z(α) rises, so every eigenvalue branch meets z(α) at most once left of the bulk: that is an outlier
+/// provided that these directions span a *hard* subspace, so that the blocks of H between them and the other
+/// directions on which the weights depend vanish in the limit. The
+/// eigenvalues of Z(α) decrease with α while z(α) increases, so that each is equal to z(α) at most once left of the bulk. An
+/// outlier lies where they are equal
 /// (docs/derivations/gd-phase-transitions.md#eq-24).
 #[derive(Clone, Copy, Debug)]
 pub struct Spiked<'a> {
-    /// The law of G and δ.
+    /// The law of G, and δ.
     pub bulk: Bulk<'a>,
     projections: &'a [Vec<f64>],
 }
 
-/// What an outlier must lie below.
+/// The upper limit below which outliers are sought; c is the left edge of the bulk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ceiling {
-    /// min(0, c): a direction of descent of a Hessian.
+    /// min(0, c), for outliers that are directions of descent of a Hessian.
     Zero,
-    /// The left edge c alone: any eigenvalue that has left the bulk.
+    /// c, for all outliers left of the bulk.
     Edge,
 }
 
 /// An eigenvalue left of the bulk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outlier {
-    /// λ*.
+    /// Position λ* (`lambda_star`) of the eigenvalue.
     pub position: f64,
-    /// α(λ*).
+    /// The Stieltjes transform α(λ*) of the bulk.
     pub alpha: f64,
-    /// Squared overlap of its unit eigenvector with the r directions.
+    /// Squared norm of the projection of its unit eigenvector on the r directions.
     pub overlap: f64,
-    /// The unit vector of R^r along which it points.
+    /// The direction of this projection, a unit vector of R^r.
     pub direction: Vec<f64>,
 }
 
 impl<'a> Spiked<'a> {
-    /// `projections[i]` holds u_i at every atom of the law.
-    pub fn new(bulk: Bulk<'a>, projections: &'a [Vec<f64>]) -> Result<Self, SpectrumError> {
+    /// Creates the spiked ensemble; `projections[i]` holds u_i at every atom of the law.
+    pub fn new(bulk: Bulk<'a>, projections: &'a [Vec<f64>]) -> Result<Self, WeightLawError> {
         for column in projections {
             if column.len() != bulk.law.len() {
                 let (given, expected) = (column.len(), bulk.law.len());
-                return Err(SpectrumError::Length { name: "a list of projections", given, expected });
+                return Err(WeightLawError::Length { name: "a list of projections", given, expected });
             }
             if let Some(index) = column.iter().position(|u| !u.is_finite()) {
-                return Err(SpectrumError::NotFinite { name: "projection", index, value: column[index] });
+                return Err(WeightLawError::NotFinite { name: "projection", index, value: column[index] });
             }
         }
         Ok(Self { bulk, projections })
     }
 
-    /// δ E[q(G) u uᵀ].
+    /// The matrix δ E[q(G) u uᵀ].
     fn weighted(&self, q: impl Fn(f64) -> f64) -> Mat {
         let r = self.projections.len();
         let law = self.bulk.law;
@@ -77,7 +79,7 @@ impl<'a> Spiked<'a> {
         out
     }
 
-    /// Z(α).
+    /// The matrix Z(α).
     pub fn block(&self, alpha: f64) -> Mat {
         let delta = self.bulk.delta;
         if alpha.is_infinite() {
@@ -92,7 +94,7 @@ impl<'a> Spiked<'a> {
         if block.rows() == 1 { vec![block[(0, 0)]] } else { symmetric_eigen(&block).values }
     }
 
-    /// Where the search for outliers ends: the ceiling and α there.
+    /// The position of the ceiling and α there.
     fn top(&self, ceiling: Ceiling) -> Edge {
         let edge = self.bulk.left_edge();
         match ceiling {
@@ -103,7 +105,8 @@ impl<'a> Spiked<'a> {
         }
     }
 
-    /// ψ = ζ(α) − z at the ceiling, ζ the smallest eigenvalue of Z: an outlier exists if and only if ψ < 0
+    /// ψ (`psi`) = ζ(α) − z(α) at the ceiling, where ζ (`zeta`) is the smallest eigenvalue of Z. An outlier exists if and only
+    /// if ψ < 0
     /// (docs/derivations/gd-phase-transitions.md#eq-25).
     pub fn psi(&self, ceiling: Ceiling) -> f64 {
         let top = self.top(ceiling);
@@ -125,7 +128,7 @@ impl<'a> Spiked<'a> {
     /// The outlier of branch i, which lies below the ceiling: the root of ζ_i(α) = z(α) on (0, α_top).
     fn outlier(&self, i: usize, top: Edge, psi: f64) -> Outlier {
         let excess = |alpha: f64| self.branches(alpha)[i] - self.bulk.position(alpha);
-        // An infinite α_top belongs to G ≥ 0, whose Z is positive: no branch comes here.
+        // α_top is infinite only for G ≥ 0, where Z is positive semi-definite and there is no outlier, so it is finite here.
         let (mut high, mut below) = (top.alpha, psi);
         let mut low = 0.5 * high;
         let alpha = loop {
@@ -146,7 +149,7 @@ impl<'a> Spiked<'a> {
         }
     }
 
-    /// 1/(1 + α′ δ E[G² (w·u)²/(δ+Gα)²]), α′ = 1/z′(α): the residue of the resolvent block at its pole
+    /// The squared overlap 1/(1 + α′ δ E[G² (w·u)²/(δ+Gα)²]) with α′ = 1/z′(α), the residue of the resolvent block at its pole
     /// (docs/derivations/gd-phase-transitions.md#eq-26).
     fn overlap(&self, alpha: f64, direction: &[f64]) -> f64 {
         let delta = self.bulk.delta;
@@ -162,13 +165,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A spiked covariance: x has variance 1 + s along u. With G = 1 this is (1/n) Σ x xᵀ, and moving the factor into the
-    /// block, u² has mean 1 + s. Baik, Ben Arous and Péché: outlier above √(1/δ).
+    /// A spiked covariance matrix (1/n) Σ x xᵀ: x has variance 1 + s along one direction, so G = 1 and u² has mean 1 + s. Baik,
+    /// Ben Arous and Péché: there is an outlier if s > √(1/δ).
     #[test]
     fn constant_weights_give_the_transition_of_baik_ben_arous_and_peche() {
         let delta = 4.0;
         let gamma = 1.0 / delta;
-        let law = WeightLaw::sample(&[-1.0]).unwrap(); // −H: the top eigenvalue is on the left
+        let law = WeightLaw::sample(&[-1.0]).unwrap(); // of −H, so that the largest eigenvalue is on the left
         for s in [0.3, 0.49, 0.51, 1.5f64] {
             let projections = [vec![(1.0 + s).sqrt()]];
             let spiked = Spiked::new(Bulk::new(&law, delta).unwrap(), &projections).unwrap();
@@ -179,7 +182,7 @@ mod tests {
                 let position = (1.0 + s) * (1.0 + gamma / s);
                 assert!((outlier.position + position).abs() < 1e-9, "{outlier:?}");
                 let overlap = (1.0 - gamma / (s * s)) / (1.0 + gamma / s);
-                // Near the transition the position is a double root: half the digits.
+                // Near the transition the position is nearly a double root, which is accurate to half of the digits.
                 assert!((outlier.overlap - overlap).abs() < 1e-7, "{outlier:?} {overlap}");
             }
         }
@@ -214,7 +217,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn an_outlier_lies_left_of_the_edge_and_overlaps_partly(
+        fn an_outlier_lies_left_of_the_edge_with_an_overlap_between_0_and_1(
             values in prop::collection::vec(-2.0..2.0f64, 4), u in prop::collection::vec(-2.0..2.0f64, 4), delta in 0.5..12.0f64,
         ) {
             let law = WeightLaw::sample(&values).unwrap();

@@ -97,10 +97,12 @@ fn text(bytes: &[u8]) -> Result<Mat, String> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let number = |word: &str| {
-            word.parse::<f64>().map_err(|_| format!("`{word}` in line {} is no number", index + 1))
+        // The word itself is not shown: the file may not be one that its owner wants to see quoted.
+        let number = |(entry, word): (usize, &str)| {
+            let place = || format!("entry {} of line {} is no number", entry + 1, index + 1);
+            word.parse::<f64>().map_err(|_| place())
         };
-        let words = line.split([',', ';', ' ', '\t']).filter(|w| !w.is_empty());
+        let words = line.split([',', ';', ' ', '\t']).filter(|w| !w.is_empty()).enumerate();
         rows.push(words.map(number).collect::<Result<Vec<f64>, String>>()?);
     }
     table(&rows)
@@ -112,7 +114,7 @@ fn table(rows: &[Vec<f64>]) -> Result<Mat, String> {
         return Err("it holds no number".into());
     }
     match table.as_slice().iter().find(|x| !x.is_finite()) {
-        Some(bad) => Err(format!("it holds {bad}")),
+        Some(bad) => Err(format!("it holds {}", if bad.is_nan() { "nan" } else { "inf" })),
         None => Ok(table),
     }
 }
@@ -143,7 +145,7 @@ fn npy(bytes: &[u8]) -> Result<Mat, String> {
         _ => return Err(format!("its shape is ({shape}); use a list or a table")),
     };
     let data = &bytes[from + length..];
-    let wanted = rows * cols;
+    let wanted = rows.checked_mul(cols).ok_or_else(short)?;
     let values: Vec<f64> = match field("descr") {
         Some(d) if d.starts_with("'<f8'") => {
             data.chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().expect("8 bytes"))).collect()
@@ -152,7 +154,7 @@ fn npy(bytes: &[u8]) -> Result<Mat, String> {
             .chunks_exact(4)
             .map(|b| f64::from(f32::from_le_bytes(b.try_into().expect("4 bytes"))))
             .collect(),
-        other => return Err(format!("its type is {}; use float64", other.unwrap_or("unknown"))),
+        _ => return Err("its type is neither float64 nor float32; save np.asarray(x, float) of it".into()),
     };
     if values.len() < wanted || cols == 0 {
         return Err(short());
@@ -193,9 +195,9 @@ mod tests {
 
     #[test]
     fn what_is_no_table_is_refused_with_its_place() {
-        assert!(text(b"1\nx\n").unwrap_err().contains("`x` in line 2"));
+        assert!(text(b"1\nx\n").unwrap_err().contains("entry 1 of line 2"));
         assert!(text(b"1 2\n3\n").unwrap_err().contains("different lengths"));
-        assert!(text(b"1 nan\n").unwrap_err().contains("NaN"));
+        assert!(text(b"1 nan\n").unwrap_err().contains("nan"));
         assert!(matches!(of_table(&text(b"1\n-1\n").unwrap()), Err(SpectrumError::Eigenvalue { .. })));
     }
 }

@@ -6,7 +6,7 @@ use super::data::{Inputs, NOISE, Source};
 use super::kernels::{Number, ROWS_PER_PASS};
 use crate::chain::{Chain, ReplicaAddress};
 use didact_math::linalg::{Mat, dot};
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
 use didact_model::problem::ProblemError;
 use didact_model::rule::{Batch, LocalRule};
@@ -94,7 +94,7 @@ impl<T: Number> FullBatchChain<T> {
         };
         let mut noise = vec![0.0; samples];
         if problem.training.label_noise > 0.0 {
-            let labels = Address { seed: address.seed, replica: address.replica, step: 0, lane: NOISE };
+            let labels = RngAddress { seed: address.seed, replica: address.replica, step: 0, lane: NOISE };
             Stream::at(labels).fill_normal(&mut noise);
             noise.iter_mut().for_each(|e| *e *= problem.training.label_noise);
         }

@@ -1,7 +1,7 @@
 //! The training inputs: kept in memory, or drawn anew whenever they are needed.
 
 use super::kernels::Number;
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 
 /// Lanes of the random numbers of a training set; one-pass chains use lower ones.
 pub(super) const INPUTS: u16 = 0x6f00;
@@ -32,7 +32,7 @@ impl Source {
         let mut row = vec![0.0; self.dimension];
         for (i, out) in out.chunks_exact_mut(self.dimension).enumerate() {
             let address =
-                Address { seed: self.seed, replica: self.replica, step: (first + i) as u64, lane: INPUTS };
+                RngAddress { seed: self.seed, replica: self.replica, step: (first + i) as u64, lane: INPUTS };
             Stream::at(address).fill_normal(&mut row);
             if !self.roots.is_empty() {
                 row.iter_mut().zip(&self.roots).for_each(|(x, r)| *x *= r);

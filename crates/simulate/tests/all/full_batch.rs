@@ -4,7 +4,7 @@ use didact_families::Family;
 use didact_families::Model;
 use didact_families::multi_index::MultiIndex;
 use didact_math::linalg::{Mat, dot};
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_model::constraint::{Constraint, Retraction};
 use didact_model::loss::Loss;
 use didact_model::observable;
@@ -42,7 +42,7 @@ fn phase_retrieval(dimension: u64, ratio: f64, rate: f64) -> Problem {
 
 fn normals(lane: u16, count: usize) -> Vec<f64> {
     let mut out = vec![0.0; count];
-    Stream::at(Address { seed: 4, replica: 0, step: 0, lane }).fill_normal(&mut out);
+    Stream::at(RngAddress { seed: 4, replica: 0, step: 0, lane }).fill_normal(&mut out);
     out
 }
 

@@ -3,7 +3,7 @@
 
 use didact_families::Family;
 use didact_families::lora::flow::Flow;
-use didact_families::lora::landscape::State;
+use didact_families::lora::landscape::AdapterState;
 use didact_families::lora::{LoraSingleIndex, LoraTwoLayer, Misalignment};
 use didact_math::linalg::Mat;
 use didact_math::random::statistics::{Moments, two_sample};
@@ -117,7 +117,7 @@ fn runs_approach_the_flow_in_proportion_to_the_step() {
     let spec = LoraSingleIndex::matched(0.5, "linear");
     let landscape = spec.landscape().unwrap();
     let flow = Flow { landscape: &landscape, delta: 1.0 };
-    let limit = flow.states(State::aligned(0.15, 0.2), &[5.0]).unwrap()[0];
+    let limit = flow.states(AdapterState::aligned(0.15, 0.2), &[5.0]).unwrap()[0];
     // Whole numbers of steps.
     let errors = [0.2, 0.1, 0.05].map(|rate| {
         let problem = single(&spec, 200, (20_000, rate, Retraction::Euclidean));
@@ -146,7 +146,7 @@ fn the_mean_of_one_step_is_the_population_gradient() {
     let mut record = Record::new(vec![1.0], observables);
     (record.replicas, record.seed) = (2000, 3);
     let run = Reduced.run(&problem, &record, &NoMonitor).unwrap();
-    let velocity = landscape.velocity(State::aligned(0.15, 0.2));
+    let velocity = landscape.velocity(AdapterState::aligned(0.15, 0.2));
     for (name, before, rate_of_change) in [("u", 0.15, velocity.amplitude), ("m", 0.2, velocity.overlap)] {
         let mean = &run.mean(name).unwrap()[0];
         let (got, error) = ((mean.value - before) / rate, mean.error / rate);

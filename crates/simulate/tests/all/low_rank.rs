@@ -7,7 +7,7 @@ use didact_families::low_rank::network::{Mode, Network};
 use didact_families::low_rank::{Base, Loading, LowRank, NamedStart, StartLaw, StudentKind};
 use didact_math::linalg::Mat;
 use didact_math::random::statistics::two_sample;
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_model::constraint::{Constraint, Retraction};
 use didact_model::problem::StepScaling;
 use didact_model::{Clock, Engine, NoMonitor, Problem, Record, Spectrum, Training, observable};
@@ -121,7 +121,7 @@ fn the_reduced_chain_is_the_chain_of_the_overlap() {
         let lower = didact_math::linalg::cholesky_psd(&Mat::from_rows(&gram()).unwrap()).unwrap();
         let mut written_out: Vec<f64> = (0..REPLICAS)
             .map(|replica| {
-                let mut stream = Stream::at(Address { seed: 9, replica, step: 0, lane: 0 });
+                let mut stream = Stream::at(RngAddress { seed: 9, replica, step: 0, lane: 0 });
                 let mut m = 0.2;
                 for _ in 0..40 {
                     let z: Vec<f64> = (0..3).map(|_| stream.normal()).collect();

@@ -1,8 +1,8 @@
 //! Numbers of the effective process with their sampling errors, from independent scrambles.
 
 use super::{Equations, Points, Process, Sampling};
-use didact_model::averages::Estimate;
-use didact_model::trajectory::Mean;
+use didact_math::random::statistics::SampleMean;
+use didact_model::averages::QuadratureEstimate;
 
 /// The process diverged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -22,7 +22,7 @@ pub fn estimate(
     scrambles: u32,
     steps: usize,
     read: impl Fn(&Process) -> Vec<f64>,
-) -> Result<Vec<Estimate>, Diverged> {
+) -> Result<Vec<QuadratureEstimate>, Diverged> {
     let mut found = Vec::<Vec<f64>>::new();
     for scramble in 0..scrambles {
         let shape = equations.shape();
@@ -36,6 +36,6 @@ pub fn estimate(
         found.push(read(&process));
     }
     let entries = found.first().map_or(0, Vec::len);
-    let mean = |entry: usize| Mean::of(found.iter().map(|f| f[entry]));
-    Ok((0..entries).map(|e| Estimate { value: mean(e).value, error: mean(e).error }).collect())
+    let mean = |entry: usize| SampleMean::of(found.iter().map(|f| f[entry]));
+    Ok((0..entries).map(|e| QuadratureEstimate { value: mean(e).value, error: mean(e).error }).collect())
 }

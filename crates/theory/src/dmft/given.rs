@@ -4,7 +4,7 @@ use super::LANES;
 use super::factor::Factor;
 use super::kernels::Equations;
 use super::lanes::{PerSample, per_sample, per_sample_mut};
-use didact_math::memory::{Table, with_room};
+use didact_math::memory::{AlignedBuffer, with_scratch};
 use didact_math::simd::add_scaled;
 use didact_model::rule::Batch;
 use rayon::prelude::*;
@@ -16,22 +16,22 @@ const MANY: usize = 1024;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Given {
     /// Normals of the frozen fields, then of the noise; columns of N.
-    drawn: Vec<Table>,
+    drawn: Vec<AlignedBuffer>,
     /// v; columns of N.
-    frozen: Vec<Table>,
+    frozen: Vec<AlignedBuffer>,
     /// The label noise, where there is any.
-    noise: Option<Table>,
+    noise: Option<AlignedBuffer>,
     /// y, where the rule has labels that the frozen fields and the noise decide.
-    labels: Option<Table>,
+    labels: Option<AlignedBuffer>,
     /// ∂y/∂v, where it is needed and known; f chunks for each chunk of samples.
-    label_slopes: Option<Table>,
+    label_slopes: Option<AlignedBuffer>,
 }
 
 impl Given {
     /// Columns of normals: frozen fields, then the noise.
     pub(super) fn new(drawn: &[Vec<f64>]) -> Self {
         let table = |column: &Vec<f64>| {
-            let mut table = Table::zeros(column.len());
+            let mut table = AlignedBuffer::zeros(column.len());
             table.copy_from_slice(column);
             table
         };
@@ -42,23 +42,23 @@ impl Given {
     pub(super) fn prepare(&mut self, equations: &Equations, factor: &Factor, slopes: bool) {
         let (rule, shape) = (&equations.rule, equations.shape());
         let n = self.samples();
-        self.frozen.resize_with(shape.frozen, || Table::zeros(n));
+        self.frozen.resize_with(shape.frozen, || AlignedBuffer::zeros(n));
         for (coefficients, v) in factor.rows().iter().zip(&mut self.frozen) {
             v.fill(0.0);
             coefficients.iter().zip(&self.drawn).for_each(|(c, z)| add_scaled(v, *c, z));
         }
         self.noise = (equations.label_noise != 0.0).then(|| {
-            let mut noise = Table::zeros(n);
+            let mut noise = AlignedBuffer::zeros(n);
             add_scaled(&mut noise, equations.label_noise, &self.drawn[shape.frozen]);
             noise
         });
-        let mut labels = self.labels.take().unwrap_or_else(|| Table::zeros(n));
+        let mut labels = self.labels.take().unwrap_or_else(|| AlignedBuffer::zeros(n));
         let all = |known: Vec<bool>| known.into_iter().all(|known| known);
         let found = labels.par_chunks_mut(MANY).enumerate().map(|(at, labels)| {
             self.batch(equations, at * MANY, labels.len(), |batch| rule.labels(batch, labels))
         });
         self.labels = all(found.collect()).then_some(labels);
-        let mut table = Table::zeros(if slopes { n * shape.frozen } else { 0 });
+        let mut table = AlignedBuffer::zeros(if slopes { n * shape.frozen } else { 0 });
         let found = table.par_chunks_mut(LANES * shape.frozen.max(1)).enumerate().map(|(chunk, slopes)| {
             self.batch(equations, chunk * LANES, LANES, |batch| rule.label_slopes(batch, slopes))
         });
@@ -69,7 +69,7 @@ impl Given {
     /// may be left uninitialised; labels do not read them.
     fn batch<R>(&self, equations: &Equations, from: usize, n: usize, work: impl FnOnce(&Batch) -> R) -> R {
         let shape = equations.shape();
-        with_room((shape.rows() + 1) * n, |room| {
+        with_scratch((shape.rows() + 1) * n, |room| {
             let (fields, noise) = room.split_at_mut(shape.rows() * n);
             for (v, to) in self.frozen.iter().zip(fields[shape.trained * n..].chunks_exact_mut(n)) {
                 to.copy_from_slice(&v[from..][..n]);
@@ -114,7 +114,7 @@ impl Given {
         frozen: bool,
     ) -> Batch<'b> {
         const NO_NOISE: PerSample = [0.0; LANES];
-        let column = |numbers: &'b Table| -> &'b [f64] { &numbers[chunk * LANES..][..LANES] };
+        let column = |numbers: &'b AlignedBuffer| -> &'b [f64] { &numbers[chunk * LANES..][..LANES] };
         if frozen {
             let behind = fields.len() / LANES - self.frozen.len();
             for (to, v) in per_sample_mut(fields)[behind..].iter_mut().zip(&self.frozen) {

@@ -2,7 +2,7 @@
 
 use super::LANES;
 use super::lanes::{PerSample, Rows, per_sample, per_sample_mut};
-use didact_math::memory::Table;
+use didact_math::memory::AlignedBuffer;
 use rayon::prelude::*;
 
 /// Number of chunks whose sums are added up on one thread: the order of additions does not depend on the number of threads.
@@ -78,14 +78,14 @@ pub(super) struct View<'b> {
 #[derive(Debug, Clone, Default)]
 pub(super) struct SampleHistory {
     pub(super) layout: Layout,
-    blocks: Table,
+    blocks: AlignedBuffer,
 }
 
 impl SampleHistory {
     /// Innovations in their places, a column for each.
     pub(super) fn new(layout: Layout, columns: &[Vec<f64>]) -> Self {
         let samples = columns.first().map_or(0, Vec::len);
-        let mut blocks = Table::zeros(samples / LANES * layout.blocks());
+        let mut blocks = AlignedBuffer::zeros(samples / LANES * layout.blocks());
         for (index, chunk) in blocks.chunks_exact_mut(layout.blocks()).enumerate() {
             for (t, columns) in columns.chunks(layout.trained).enumerate() {
                 for (column, to) in columns.iter().zip(layout.innovations(chunk, t)) {
@@ -102,7 +102,7 @@ impl SampleHistory {
             return;
         }
         let (old, new) = (self.layout, Layout { columns, ..self.layout });
-        let mut blocks = Table::zeros(self.blocks.len() / old.blocks() * new.blocks());
+        let mut blocks = AlignedBuffer::zeros(self.blocks.len() / old.blocks() * new.blocks());
         for (to, from) in blocks.chunks_exact_mut(new.blocks()).zip(self.iter()) {
             let drawn = old.rows(from, 0, old.trained);
             (0..new.steps).for_each(|t| new.innovations(to, t).copy_from_slice(drawn.at(t)));

@@ -31,7 +31,7 @@ const ONES: PerSample = [1.0; LANES];
 pub struct Sampling {
     /// N per scramble, a power of two, at least [`FEWEST`](Self::FEWEST).
     pub samples: usize,
-    /// Address of the random numbers.
+    /// RngAddress of the random numbers.
     pub seed: u64,
     /// Standard deviation that the frozen fields are drawn with; each sample is weighted by the ratio of densities. Above 1
     /// the tails that decide spectral edges are seen more often (docs/derivations/gd-phase-transitions.md#s11).

@@ -9,7 +9,7 @@ use super::memory::Layout;
 use super::one_unit::OneUnit;
 use didact_math::dispatch;
 use didact_math::linalg::dot;
-use didact_math::memory::Table;
+use didact_math::memory::AlignedBuffer;
 use didact_math::simd::add_scaled;
 use didact_model::Kick;
 use didact_model::rule::{Batch, Expansion};
@@ -96,11 +96,11 @@ pub(super) struct Step<'a> {
 /// Buffers of one thread, and the sums over the samples that it has moved.
 pub(super) struct Buffers {
     /// V(t), then v where the rule reads it; m + f.
-    fields: Table,
+    fields: AlignedBuffer,
     /// X_r, (r, k): dφ_i(t)/dV_k(r), times the weight.
-    chain: Table,
+    chain: AlignedBuffer,
     /// g_s, m.
-    through: Table,
+    through: AlignedBuffer,
     /// C_ℓ(t,s), (i, s, j).
     products: Vec<Four>,
     /// X_s, (i, s, k).
@@ -120,9 +120,9 @@ impl Buffers {
         let Layout { trained: m, frozen: f, .. } = step.layout;
         let kick = Kick::new(step.equations.shape());
         Self {
-            fields: Table::zeros((m + f) * LANES),
-            chain: Table::zeros((step.t + 1) * m * LANES),
-            through: Table::zeros(m * LANES),
+            fields: AlignedBuffer::zeros((m + f) * LANES),
+            chain: AlignedBuffer::zeros((step.t + 1) * m * LANES),
+            through: AlignedBuffer::zeros(m * LANES),
             products: vec![[0.0; 4]; m * (step.t + 1) * m],
             response: vec![[0.0; 4]; m * (step.t + 1) * m],
             frozen: vec![[0.0; 4]; m * f],

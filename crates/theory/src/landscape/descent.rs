@@ -8,7 +8,7 @@ use super::start::{at_start, positive, weight_infimum};
 use super::threshold::threshold_from;
 use crate::dmft::{Equations, Points, Process, Sampling};
 use didact_math::linalg::Mat;
-use didact_model::trajectory::Mean;
+use didact_math::random::statistics::SampleMean;
 use didact_model::{LocalRule, Overlaps, Spectrum};
 use std::sync::Arc;
 
@@ -182,7 +182,7 @@ impl Descent {
             guess = self.root(row, t, scramble, 0.93 * guess, 1.15)?;
             found.push(guess);
         }
-        let Mean { value, error, .. } = Mean::of(found.iter().copied());
+        let SampleMean { value, error, .. } = SampleMean::of(found.iter().copied());
         Ok(Sampled { value, error, convergence: (value - place).abs() })
     }
 

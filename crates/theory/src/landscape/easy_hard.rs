@@ -17,7 +17,7 @@ use super::error::LandscapeError;
 use didact_math::gauss::hermite;
 use didact_math::gauss::normal::density;
 use didact_math::linalg::{Mat, dot, svd};
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 
 /// The easy and the hard part of the latent space.
 #[derive(Clone, Debug)]
@@ -191,7 +191,7 @@ fn product(
 }
 
 fn sample(k: usize, variables: usize, link: &dyn Fn(&[f64], f64) -> f64) -> Result<Nodes, LandscapeError> {
-    let mut stream = Stream::at(Address { seed: 1, replica: 0, step: 0, lane: 0 });
+    let mut stream = Stream::at(RngAddress { seed: 1, replica: 0, step: 0, lane: 0 });
     let mut nodes = Nodes::with_room(SAMPLES, k);
     let mut x = vec![0.0; variables];
     for _ in 0..SAMPLES {

@@ -3,8 +3,8 @@
 use super::error::LandscapeError;
 use super::start::positive;
 use didact_math::linalg::{Eigen, Mat, dot, symmetric_eigen, weighted_gram};
-use didact_math::random::{Address, Stream, unit_vector};
-use didact_math::spectra::{End, Pair, Ritz, extreme_pairs, spectral_density};
+use didact_math::random::{RngAddress, Stream, unit_vector};
+use didact_math::spectra::{RitzPair, SpectralMeasure, SpectrumEnd, extreme_pairs, spectral_density};
 use didact_model::rule::{Batch, Expansion, LocalRule, Sample};
 
 /// m x m blocks (1/n) Σ G_ij(x) x xᵀ of d x d each, multiplied without being formed; one block for a single row.
@@ -72,21 +72,21 @@ impl<'a> EmpiricalHessian<'a> {
     }
 
     /// The `count` outermost eigenpairs at one end by Lanczos iteration; any d.
-    pub fn extreme(&self, end: End, count: usize, seed: u64) -> Vec<Pair> {
+    pub fn extreme(&self, end: SpectrumEnd, count: usize, seed: u64) -> Vec<RitzPair> {
         let apply = |v: &[f64], out: &mut [f64]| self.apply(v, out);
         // Outliers converge first; 300 products are far more than they need.
         extreme_pairs(self.size(), count, end, 1e-8, 300, seed, apply)
     }
 
     /// The spectral density by stochastic Lanczos quadrature; any d.
-    pub fn density(&self, probes: usize, steps: usize, seed: u64) -> Ritz {
+    pub fn density(&self, probes: usize, steps: usize, seed: u64) -> SpectralMeasure {
         spectral_density(self.size(), probes, steps, seed, |v, out| self.apply(v, out))
     }
 }
 
 /// Full-batch gradient descent on one data set of a rule without trained scalars, kept as plain matrices so that the Hessian can be taken anywhere.
 #[derive(Debug)]
-pub struct Run<'a> {
+pub struct EmpiricalDescent<'a> {
     rule: &'a dyn LocalRule,
     /// n x d, rows xᵢ ~ N(0, 1).
     pub inputs: Mat,
@@ -95,7 +95,7 @@ pub struct Run<'a> {
     pub rows: Mat,
 }
 
-impl<'a> Run<'a> {
+impl<'a> EmpiricalDescent<'a> {
     /// n = round(δ d) inputs in d dimensions, trained rows of a given length in random directions.
     pub fn new(
         rule: &'a dyn LocalRule,
@@ -116,7 +116,7 @@ impl<'a> Run<'a> {
             let rule = "at least as many dimensions as rows, and one sample, are needed";
             return Err(LandscapeError::Range { name: "d", value: d as f64, rule });
         }
-        let stream = |lane: u16| Stream::at(Address { seed, replica: 0, step: 0, lane });
+        let stream = |lane: u16| Stream::at(RngAddress { seed, replica: 0, step: 0, lane });
         let inputs = gaussian_inputs(n, d, stream(1))?;
         let mut noise = vec![0.0; n];
         stream(2).fill_normal(&mut noise);

@@ -1,6 +1,6 @@
 //! Why a question about a landscape has no answer.
 
-use didact_math::spectra::SpectrumError;
+use didact_math::spectra::WeightLawError;
 use thiserror::Error;
 
 /// Why a question about a landscape has no answer.
@@ -152,5 +152,5 @@ pub enum LandscapeError {
     },
     /// From the spectrum.
     #[error(transparent)]
-    Spectrum(#[from] SpectrumError),
+    Spectrum(#[from] WeightLawError),
 }

@@ -25,6 +25,15 @@ pub(super) static LINKS: &[Quantity] = &[Quantity {
     name: "easy-hard",
     summary: "which directions of a link show at first order, and which are hidden",
     inputs: &[LINK, DIRECTIONS, NOISE],
+    outputs: &[
+        "easy",
+        "hard",
+        "easy-directions",
+        "hard-directions",
+        "projector",
+        "singular-values",
+        "tolerances",
+    ],
     compute: easy_hard,
 }];
 
@@ -33,18 +42,21 @@ pub(super) static RECOVERY: &[Quantity] = &[
         name: "threshold",
         summary: "delta_alg: samples per dimension from which an efficient method can see the directions of a link",
         inputs: &[LINK, DIRECTIONS, NOISE],
+        outputs: &["delta", "error", "method", "easy"],
         compute: recovery_threshold,
     },
     Quantity {
         name: "spectral-method",
         summary: "top eigenvector of (1/n) sum T(y) x x^T: right edge of the bulk, eigenvalue and squared overlap",
         inputs: &[LINK, DIRECTIONS, NOISE, PREPROCESSING, DELTA],
+        outputs: &["right-edge", "eigenvalue", "overlap"],
         compute: spectral,
     },
     Quantity {
         name: "spectral-sample",
         summary: "the same for one data set",
         inputs: &[LINK, DIRECTIONS, NOISE, PREPROCESSING, DELTA, count("d", "400", "dimension"), SEED],
+        outputs: &["eigenvalue", "overlap"],
         compute: spectral_sample,
     },
 ];

@@ -17,10 +17,10 @@ mod threshold;
 
 pub use descent::{Descent, Sampled, THRESHOLD_SPREAD};
 pub use easy_hard::{Round, Split, split};
-pub use empirical::{EmpiricalHessian, Run};
+pub use empirical::{EmpiricalDescent, EmpiricalHessian};
 pub use ensemble::{Ensemble, HessianSpectrum};
 pub use error::LandscapeError;
-pub use one_step::{OneStep, one_step};
+pub use one_step::{OneStepKernels, one_step};
 pub use quantities::quantities;
 pub use spectral_method::{Preprocessing, SpectralMethod, sampled_spectral_method, spectral_method};
 pub use start::{AtStart, at_start, weight_infimum};

@@ -21,7 +21,7 @@ use didact_model::rule::{Batch, Expansion, Kick, LocalRule, Sample};
 
 /// Kernels of the effective process up to the parameters of step 2.
 #[derive(Clone, Debug)]
-pub struct OneStep {
+pub struct OneStepKernels {
     /// C_θ(1,0).
     pub correlation_10: f64,
     /// C_θ(1,1).
@@ -65,7 +65,7 @@ pub fn one_step(
     label_noise: f64,
     delta: f64,
     eta: f64,
-) -> Result<OneStep, LandscapeError> {
+) -> Result<OneStepKernels, LandscapeError> {
     positive("delta = n/d", delta)?;
     positive("the learning rate", eta)?;
     let start = at_start(rule, norm, label_noise)?;
@@ -127,7 +127,7 @@ pub fn one_step(
     let echo = 1.0 - eta * response_11;
     let noise = echo * echo * start.correlation + 2.0 * echo * kick_10 + kick_11;
     let square = norm * norm;
-    Ok(OneStep {
+    Ok(OneStepKernels {
         correlation_10: square * a1,
         correlation_11: square * a1 * a1 + dot(&b1, &b1) + spread * spread,
         overlap_1: b1,

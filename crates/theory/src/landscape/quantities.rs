@@ -3,14 +3,15 @@
 use super::link_quantities::{LINKS, RECOVERY};
 use super::population::quantities::POPULATION;
 use super::{
-    Descent, Ensemble, HessianSpectrum, LandscapeError, Run, Sampled, at_start, long_time, one_step,
+    Descent, EmpiricalDescent, Ensemble, HessianSpectrum, LandscapeError, Sampled, at_start, long_time,
+    one_step,
 };
 use crate::dmft::Sampling;
 use didact_families::Model;
+use didact_math::random::statistics::SampleMean;
 use didact_math::spectra::Outlier;
 use didact_model::LocalRule;
 use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
-use didact_model::trajectory::Mean;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -54,6 +55,17 @@ static LANDSCAPE: &[Quantity] = &[
         name: "hessian",
         summary: "Hessian of one row along gradient descent: left edge, psi, outlier and its squared overlap",
         inputs: &[MODEL, DELTA, ETA, STEP, LENGTH, NOISE, ROW, SAMPLES, SCRAMBLES, SEED],
+        outputs: &[
+            "edge",
+            "edge-error",
+            "psi",
+            "psi-error",
+            "outlier",
+            "outlier-error",
+            "overlap",
+            "overlap-error",
+            "outliers",
+        ],
         compute: hessian,
     },
     Quantity {
@@ -71,6 +83,7 @@ static LANDSCAPE: &[Quantity] = &[
             SEED,
             count("points", "300", "points of the curve"),
         ],
+        outputs: &["x", "density", "edge", "outlier", "outlier-x", "outlier-y"],
         compute: bulk,
     },
     Quantity {
@@ -99,12 +112,14 @@ static LANDSCAPE: &[Quantity] = &[
                 about: "the Hessian of the risk in all m rows (m d x m d), in place of the block of one row",
             },
         ],
+        outputs: &["lowest", "second", "overlap", "eigenvalues"],
         compute: empirical_hessian,
     },
     Quantity {
         name: "threshold",
         summary: "delta*(t): samples per dimension from which the Hessian at step t points to the hard directions",
         inputs: &[MODEL, ETA, STEP, LENGTH, NOISE, SAMPLES, SCRAMBLES, SEED],
+        outputs: &["delta", "error", "convergence", "rows"],
         compute: threshold,
     },
     Quantity {
@@ -125,6 +140,7 @@ static LANDSCAPE: &[Quantity] = &[
             SCRAMBLES,
             SEED,
         ],
+        outputs: &["delta", "low", "high", "uncertainty", "times", "thresholds", "errors", "assumes"],
         compute: extrapolated,
     },
 ];
@@ -233,12 +249,12 @@ fn hessian(arguments: &Arguments) -> Result<Answer, QuantityError> {
         Some(ensemble) => vec![ensemble.hessian(row, delta, &descent.split().hard).map_err(refused)?],
         None => descent.spectra(delta, t, row).map_err(refused)?,
     };
-    let mean = |read: &dyn Fn(&HessianSpectrum) -> f64| Mean::of(spectra.iter().map(read));
+    let mean = |read: &dyn Fn(&HessianSpectrum) -> f64| SampleMean::of(spectra.iter().map(read));
     let (edge, psi) = (mean(&|s| s.edge.position), mean(&|s| s.psi));
     // The mean decides; scrambles without an outlier have nothing to add to its position.
     let lowest = |read: &dyn Fn(&Outlier) -> f64| {
         let found = spectra.iter().filter_map(|s| s.outliers.first()).map(read);
-        Some(Mean::of(found)).filter(|m| psi.value < 0.0 && m.count > 0)
+        Some(SampleMean::of(found)).filter(|m| psi.value < 0.0 && m.count > 0)
     };
     let (outlier, overlap) = (lowest(&|o| o.position), lowest(&|o| o.overlap));
     let count = spectra.iter().map(|s| s.outliers.len()).max().unwrap_or(0);
@@ -294,13 +310,14 @@ fn empirical_hessian(arguments: &Arguments) -> Result<Answer, QuantityError> {
             "the matrix has {size} rows; all eigenvalues need up to {LARGEST_DENSE}\n\nhint: set lanczos = true"
         )));
     }
-    let mut run = Run::new(rule.as_ref(), d, delta, descent.start_length, descent.label_noise, seed)
-        .map_err(refused)?;
+    let mut run =
+        EmpiricalDescent::new(rule.as_ref(), d, delta, descent.start_length, descent.label_noise, seed)
+            .map_err(refused)?;
     run.descend(descent.step, t);
     let hessian = if whole_matrix { run.whole_hessian() } else { run.hessian(row) };
     let hard = &descent.split().hard;
     if lanczos {
-        let pairs = hessian.extreme(didact_math::spectra::End::Lowest, 2, seed);
+        let pairs = hessian.extreme(didact_math::spectra::SpectrumEnd::Lowest, 2, seed);
         let values: Vec<f64> = pairs.iter().map(|p| p.value).collect();
         return Ok(vec![
             ("lowest", json!(values[0])),

@@ -9,8 +9,8 @@ use super::error::LandscapeError;
 use super::recovery::{self, Link};
 use super::{grid, start::positive};
 use didact_math::expression::Expression;
-use didact_math::random::{Address, Stream};
-use didact_math::spectra::{Bulk, Ceiling, End, Spiked, WeightLaw};
+use didact_math::random::{RngAddress, Stream};
+use didact_math::spectra::{Bulk, Ceiling, SpectrumEnd, Spiked, WeightLaw};
 
 /// What is done with the labels.
 #[derive(Clone, Debug)]
@@ -155,10 +155,10 @@ pub fn sampled_spectral_method(
         });
     }
     let function = preprocessing.function(k, link, delta)?;
-    let inputs = gaussian_inputs(n, d, Stream::at(Address { seed, replica: 0, step: 0, lane: 1 }))?;
-    let mut noise = Stream::at(Address { seed, replica: 0, step: 0, lane: 2 });
+    let inputs = gaussian_inputs(n, d, Stream::at(RngAddress { seed, replica: 0, step: 0, lane: 1 }))?;
+    let mut noise = Stream::at(RngAddress { seed, replica: 0, step: 0, lane: 2 });
     // The latent directions are the first unit vectors.
     let weights = (0..n).map(|i| function(link(&inputs.row(i)[..k], noise.normal()))).collect();
-    let top = EmpiricalHessian::new(&inputs, weights).extreme(End::Highest, 1, seed).remove(0);
+    let top = EmpiricalHessian::new(&inputs, weights).extreme(SpectrumEnd::Highest, 1, seed).remove(0);
     Ok((top.value, top.vector[..k].iter().map(|x| x * x).sum()))
 }

@@ -246,10 +246,10 @@ impl OrderParameterOde {
         let closed = flow.worst_error() == 0.0;
         let options = if closed { self.options.clone() } else { self.numerical.options(&self.options) };
         let layout = flow.layout();
-        let events: Vec<ode::Event> = record
+        let events: Vec<ode::OdeEvent> = record
             .events
             .iter()
-            .map(|event| ode::Event {
+            .map(|event| ode::OdeEvent {
                 name: event.name.clone(),
                 function: Box::new(|_, state: &[f64]| {
                     let overlaps = layout.unpack(state);

@@ -4,7 +4,7 @@
 use didact_families::Family;
 use didact_families::committee::Committee;
 use didact_math::linalg::Mat;
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_model::start::Given;
 use didact_model::{Clock, Engine, NoMonitor, Overlaps, Problem, Record, Spectrum, Training, observable};
 use didact_theory::OrderParameterOde;
@@ -27,7 +27,7 @@ pub fn problem(spec: &Committee, spectrum: Spectrum, training: Training, blocks:
 
 /// A random Gram of rows that have length `scale` on average.
 pub fn random_gram(rows: usize, scale: f64, seed: u64) -> Mat {
-    let mut stream = Stream::at(Address { seed, replica: 0, step: 0, lane: 0 });
+    let mut stream = Stream::at(RngAddress { seed, replica: 0, step: 0, lane: 0 });
     let width = 2 * rows;
     Mat::from_fn(rows, width, |_, _| scale * stream.normal() / (width as f64).sqrt()).gram()
 }

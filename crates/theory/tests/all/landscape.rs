@@ -6,12 +6,12 @@ use didact_families::Family;
 use didact_families::multi_index::MultiIndex;
 use didact_math::gauss::GaussianRule;
 use didact_math::linalg::dot;
-use didact_math::spectra::End;
+use didact_math::spectra::SpectrumEnd;
 use didact_model::loss::Loss;
 use didact_model::{Kick, LocalRule, Sample};
 use didact_theory::dmft::{Points, Process, Sampling};
 use didact_theory::landscape::{
-    Descent, LandscapeError, Preprocessing, Run, at_start, one_step, sampled_spectral_method,
+    Descent, EmpiricalDescent, LandscapeError, Preprocessing, at_start, one_step, sampled_spectral_method,
     spectral_method, weight_infimum,
 };
 use std::sync::Arc;
@@ -200,7 +200,7 @@ fn the_bulk_has_the_eigenvalue_quantiles_of_matrices() {
     assert!((mass - 1.0).abs() < 1e-3, "{mass}");
     let mut quantiles = Vec::new();
     for seed in 0..4 {
-        let run = Run::new(rule.as_ref(), 300, 8.0, 1.0, 0.0, seed).unwrap();
+        let run = EmpiricalDescent::new(rule.as_ref(), 300, 8.0, 1.0, 0.0, seed).unwrap();
         quantiles.push(run.hessian(0).eigen().values);
     }
     for share in [0.05, 0.25, 0.5, 0.75, 0.95] {
@@ -219,9 +219,9 @@ fn outliers_of_data_lie_where_the_effective_process_puts_them() {
     let theory = &descent.along(8.0, &[4], 0).unwrap()[0][0];
     let (d, mut positions, mut overlaps) = (400, Vec::new(), Vec::new());
     for seed in 0..6 {
-        let mut run = Run::new(rule.as_ref(), d, 8.0, 1.0, 0.0, seed).unwrap();
+        let mut run = EmpiricalDescent::new(rule.as_ref(), d, 8.0, 1.0, 0.0, seed).unwrap();
         run.descend(0.5, 4);
-        let lowest = run.hessian(0).extreme(End::Lowest, 1, seed).remove(0);
+        let lowest = run.hessian(0).extreme(SpectrumEnd::Lowest, 1, seed).remove(0);
         positions.push(lowest.value);
         overlaps.push(run.overlap(&lowest.vector, &[vec![1.0]]));
     }
@@ -240,7 +240,7 @@ fn outliers_of_data_lie_where_the_effective_process_puts_them() {
 #[test]
 fn the_hessian_of_a_run_is_the_derivative_of_its_gradient() {
     let rule = single("gelu", "z^2", HUBER);
-    let mut run = Run::new(rule.as_ref(), 12, 3.0, 1.0, 0.0, 5).unwrap();
+    let mut run = EmpiricalDescent::new(rule.as_ref(), 12, 3.0, 1.0, 0.0, 5).unwrap();
     let direction: Vec<f64> = (0..12).map(|i| f64::from(i).cos()).collect();
     let here = run.rows.clone();
     let mut gradient = |shift: f64| {
@@ -258,7 +258,8 @@ fn the_hessian_of_a_run_is_the_derivative_of_its_gradient() {
         assert!(((a - b) / 2e-5 - h).abs() < 1e-8, "{} {h}", (a - b) / 2e-5);
     }
     // Lanczos and the dense solver see the same matrix.
-    let (dense, lowest) = (run.hessian(0).eigen(), run.hessian(0).extreme(End::Lowest, 1, 1).remove(0));
+    let (dense, lowest) =
+        (run.hessian(0).eigen(), run.hessian(0).extreme(SpectrumEnd::Lowest, 1, 1).remove(0));
     assert!((dense.values[0] - lowest.value).abs() < 1e-10);
     let along: f64 = (0..12).map(|i| dense.vectors[(i, 0)] * lowest.vector[i]).sum();
     assert!((along.abs() - 1.0).abs() < 1e-9);

@@ -4,7 +4,7 @@
 use didact_families::Family;
 use didact_families::lora::flow::Flow;
 use didact_families::lora::hermite::time_scale;
-use didact_families::lora::landscape::State;
+use didact_families::lora::landscape::AdapterState;
 use didact_families::lora::two_layer::{PerUnit, final_loss};
 use didact_families::lora::{LoraSingleIndex, LoraTwoLayer};
 use didact_math::linalg::Mat;
@@ -48,8 +48,9 @@ fn the_general_equations_are_the_flow_of_the_adapter() {
         let one = Mat::identity(1);
         let problem = problem(&spec, &one, &Mat::from_fn(1, 1, |_, _| 0.1), vec![0.05]);
         let times = if name == "He3" { [0.5, 2.0, 4.0] } else { [5.0, 20.0, 60.0] };
-        let own =
-            Flow { landscape: &landscape, delta: 1.0 }.states(State::aligned(0.05, 0.1), &times).unwrap();
+        let own = Flow { landscape: &landscape, delta: 1.0 }
+            .states(AdapterState::aligned(0.05, 0.1), &times)
+            .unwrap();
         let engine = run(&problem, Method::Stiff, &times, &["u", "m", "m_eff"]);
         for (row, state) in engine.rows(0).iter().zip(own) {
             let expected = [state.amplitude, state.overlap, landscape.law(state).overlap];

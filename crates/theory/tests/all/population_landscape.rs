@@ -5,13 +5,13 @@ use didact_families::Family;
 use didact_families::committee::Committee;
 use didact_families::quadratic::{QuadraticNetworks, Stationary, manifold_dimension};
 use didact_math::linalg::{Mat, svd, symmetric_eigen};
-use didact_math::random::{Address, Stream, orthonormal_rows};
+use didact_math::random::{RngAddress, Stream, orthonormal_rows};
 use didact_model::LocalRule;
 use didact_theory::landscape::population::stationary::{PointKind, classify};
-use didact_theory::landscape::population::{self, LandscapeError, SIZE_LIMIT};
+use didact_theory::landscape::population::{self, HessianError, SIZE_LIMIT};
 
 fn random(rows: usize, n: usize, size: f64, seed: u64) -> Mat {
-    let mut stream = Stream::at(Address { seed, replica: 0, step: 0, lane: 0 });
+    let mut stream = Stream::at(RngAddress { seed, replica: 0, step: 0, lane: 0 });
     Mat::from_fn(rows, n, |_, _| size * stream.normal())
 }
 
@@ -24,7 +24,7 @@ fn with_teachers(w: &Mat, teachers: usize) -> Mat {
 /// The weights of a stationary point: L [√g_T a; √g_O b], L with random orthonormal columns.
 fn weights(point: &Stationary, n: usize, seed: u64) -> Mat {
     let Stationary { students, teachers, outside, inside } = *point;
-    let mut stream = Stream::at(Address { seed, replica: 0, step: 0, lane: 0 });
+    let mut stream = Stream::at(RngAddress { seed, replica: 0, step: 0, lane: 0 });
     let l = orthonormal_rows(&mut stream, outside + inside, students);
     let (a, b) = (
         orthonormal_rows(&mut stream, inside, teachers),
@@ -185,7 +185,7 @@ fn the_second_variation_is_the_hessian() {
 fn a_hessian_that_does_not_fit_is_refused_with_the_way_around() {
     let rows = with_teachers(&random(6, 1000, 0.1, 1), 3);
     let refused = population::hessian(&*rule(6, 3), &rows, &[], SIZE_LIMIT).unwrap_err();
-    assert_eq!(refused, LandscapeError::TooLarge { size: 6000, limit: 4000 });
+    assert_eq!(refused, HessianError::TooLarge { size: 6000, limit: 4000 });
     let levels = population::spectrum(&*rule(6, 3), &rows.gram(), 1000, &[]).unwrap();
     assert_eq!(levels.iter().map(|l| l.count).sum::<usize>(), 6000);
     assert!(distance(&rows.gram(), &svd_gram(&rows)) < 1e-10);

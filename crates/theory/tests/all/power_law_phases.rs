@@ -2,10 +2,10 @@
 //! (docs/derivations/power-law-spectra.md#s13).
 
 use crate::common::{columns, losses, problem, state_at};
-use didact_families::committee::spectra::regression::{Regression, Size};
-use didact_families::committee::spectra::specialised::{error_rates, overlap_rates};
-use didact_families::committee::spectra::symmetric::{SymmetricFlow, SymmetricState};
-use didact_families::committee::spectra::teacher::{Plateau, equal_overlaps, growth_coefficient};
+use didact_families::committee::predictions::regression::{CurveSize, Regression};
+use didact_families::committee::predictions::specialised::{error_rates, overlap_rates};
+use didact_families::committee::predictions::symmetric::{SymmetricFlow, SymmetricState};
+use didact_families::committee::predictions::teacher::{Plateau, equal_overlaps, growth_coefficient};
 use didact_families::committee::{Committee, Output};
 use didact_math::linalg::{Mat, eigenvalues_general};
 use didact_math::ode::{Options, Saving};
@@ -54,7 +54,7 @@ fn linear_units_of_unequal_numbers_learn_as_one_from_one() {
             .collect();
         let run = problem(&spec, spectrum.clone(), Training::online(0.4), blocks);
         let ratio = m as f64 / k as f64;
-        let curve = Regression::new(&spectrum, 0.4 * ratio, 0.2 * ratio).curve(Size::Limit);
+        let curve = Regression::new(&spectrum, 0.4 * ratio, 0.2 * ratio).curve(CurveSize::Limit);
         let times = [1.0, 5.0];
         for (got, alpha) in losses(&precise(Needed::DriftAndNoise), &run, &times).iter().zip(times) {
             assert!((got / curve.error(alpha) - 1.0).abs() < 1e-8, "{k} {m} {alpha}");

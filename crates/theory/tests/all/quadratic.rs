@@ -8,7 +8,7 @@ use didact_families::quadratic::{
 use didact_families::{Family, Model};
 use didact_math::linalg::{Mat, symmetric_eigen};
 use didact_math::ode::{Method, Options, Saving};
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_model::start::Given;
 use didact_model::{Clock, Constraint, Needed, Overlaps, Problem, Spectrum, Training};
 use didact_theory::{Numerical, OrderParameterOde};
@@ -52,7 +52,7 @@ fn later(start: &State, learning_rate: Option<f64>, time: f64) -> State {
 }
 
 fn gaussian(p: usize, teachers: usize, deviation: f64, seed: u64) -> Mat {
-    let mut stream = Stream::at(Address { seed, replica: 0, step: 0, lane: 0 });
+    let mut stream = Stream::at(RngAddress { seed, replica: 0, step: 0, lane: 0 });
     Mat::from_fn(p, teachers, |_, _| deviation * stream.normal())
 }
 

@@ -2,9 +2,9 @@
 
 use didact_families::Family;
 use didact_families::multi_index::MultiIndex;
-use didact_math::spectra::End;
+use didact_math::spectra::SpectrumEnd;
 use didact_model::loss::Loss;
-use didact_theory::landscape::Run;
+use didact_theory::landscape::EmpiricalDescent;
 
 const HUBER: Loss = Loss::PseudoHuber { kappa: 1.0 };
 
@@ -23,7 +23,7 @@ fn network(m: usize) -> MultiIndex {
 fn it_is_the_derivative_of_the_gradient_in_all_rows() {
     let rule = network(2).rule().unwrap();
     let (m, d) = (2, 10);
-    let mut run = Run::new(rule.as_ref(), d, 4.0, 1.0, 0.1, 3).unwrap();
+    let mut run = EmpiricalDescent::new(rule.as_ref(), d, 4.0, 1.0, 0.1, 3).unwrap();
     let direction: Vec<f64> = (0..m * d).map(|i| (1.7 * i as f64).cos()).collect();
     let here = run.rows.clone();
     let mut gradient = |shift: f64| {
@@ -51,10 +51,10 @@ fn it_is_the_derivative_of_the_gradient_in_all_rows() {
 #[test]
 fn the_dense_solver_and_lanczos_see_the_same_matrix() {
     let rule = network(3).rule().unwrap();
-    let mut run = Run::new(rule.as_ref(), 40, 6.0, 1.0, 0.0, 1).unwrap();
+    let mut run = EmpiricalDescent::new(rule.as_ref(), 40, 6.0, 1.0, 0.0, 1).unwrap();
     run.descend(1.5, 2);
     let hessian = run.whole_hessian();
-    let (dense, lowest) = (hessian.eigen(), hessian.extreme(End::Lowest, 2, 5));
+    let (dense, lowest) = (hessian.eigen(), hessian.extreme(SpectrumEnd::Lowest, 2, 5));
     for (k, pair) in lowest.iter().enumerate() {
         assert!((dense.values[k] - pair.value).abs() < 1e-9, "{} {}", dense.values[k], pair.value);
     }
@@ -67,7 +67,7 @@ fn the_dense_solver_and_lanczos_see_the_same_matrix() {
 #[test]
 fn for_one_row_it_is_the_block_of_that_row() {
     let rule = MultiIndex::single("gelu", "z^2", HUBER).rule().unwrap();
-    let run = Run::new(rule.as_ref(), 30, 5.0, 1.0, 0.0, 2).unwrap();
+    let run = EmpiricalDescent::new(rule.as_ref(), 30, 5.0, 1.0, 0.0, 2).unwrap();
     let (whole, block) = (run.whole_hessian().eigen().values, run.hessian(0).eigen().values);
     assert!(whole.iter().zip(&block).all(|(a, b)| (a - b).abs() < 1e-12));
 }
@@ -77,9 +77,9 @@ fn for_many_rows_m_times_it_tends_to_the_blocks_on_its_diagonal() {
     // What is left out is a matrix of size 1/m: its largest eigenvalue is positive and O(1), but directions of descent move by O(1/m).
     let lowest = |m: usize| {
         let rule = network(m).rule().unwrap();
-        let run = Run::new(rule.as_ref(), 40, 8.0, 1.0, 0.0, 7).unwrap();
-        let whole = m as f64 * run.whole_hessian().extreme(End::Lowest, 1, 1)[0].value;
-        let blocks = (0..m).map(|row| run.hessian(row).extreme(End::Lowest, 1, 1)[0].value);
+        let run = EmpiricalDescent::new(rule.as_ref(), 40, 8.0, 1.0, 0.0, 7).unwrap();
+        let whole = m as f64 * run.whole_hessian().extreme(SpectrumEnd::Lowest, 1, 1)[0].value;
+        let blocks = (0..m).map(|row| run.hessian(row).extreme(SpectrumEnd::Lowest, 1, 1)[0].value);
         (whole, blocks.fold(f64::INFINITY, f64::min))
     };
     let gaps = [4, 12, 36].map(|m| {

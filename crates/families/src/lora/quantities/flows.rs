@@ -5,7 +5,7 @@ use super::{
     landscape_at, number, optional, positive, required, state,
 };
 use crate::lora::flow::{Flow, FlowError};
-use crate::lora::landscape::{Gradient, Landscape, State};
+use crate::lora::landscape::{AdapterState, Gradient, Landscape};
 use crate::lora::large_batch::LargeBatch;
 use crate::lora::search_phase::{self, Rates};
 use crate::lora::two_stage::TwoStage;
@@ -29,6 +29,7 @@ pub(super) const LOSS: Quantity = Quantity {
         optional("method", Kind::Text, "\"closed\"", "closed, hermite (series) or quadrature"),
         optional("terms", Kind::Count, "80", "length of the Hermite series"),
     ],
+    outputs: &["loss", "by-u", "by-m"],
     compute: loss,
 };
 
@@ -36,6 +37,7 @@ pub(super) const NOISE: Quantity = Quantity {
     name: "gradient-noise",
     summary: "E[c^2] of the per-sample gradient coefficient c = (y-f) sigma'(s)",
     inputs: &[MU, U, M, ACTIVATION, TEACHER, LABELS, LOSS_INPUT],
+    outputs: &["noise"],
     compute: noise,
 };
 
@@ -56,6 +58,7 @@ pub(super) const FLOW: Quantity = Quantity {
         optional("nu", Kind::Number, "0", "xi.w*"),
         optional("q0", Kind::Number, "0", "overlap of the adapter with xi at the start"),
     ],
+    outputs: &["t", "u", "m", "q", "m-eff", "loss"],
     compute: flow,
 };
 
@@ -73,6 +76,7 @@ pub(super) const EXIT: Quantity = Quantity {
         M0,
         optional("threshold", Kind::Number, "1", "radius in units of mu"),
     ],
+    outputs: &["nonlinear", "linear", "tau"],
     compute: exit,
 };
 
@@ -90,6 +94,7 @@ pub(super) const OUTCOME: Quantity = Quantity {
         M0,
         optional("time", Kind::Number, "1000000", "longest time followed"),
     ],
+    outputs: &["outcome", "u", "m", "m-eff", "mse", "time"],
     compute: outcome,
 };
 
@@ -108,6 +113,7 @@ pub(super) const OPTIMAL: Quantity = Quantity {
         optional("points", Kind::Count, "60", "points of the search grid in mu"),
         optional("time", Kind::Number, "1000000", "longest time followed"),
     ],
+    outputs: &["mu", "time", "mu-tau", "tau"],
     compute: optimal,
 };
 
@@ -127,6 +133,7 @@ pub(super) const SWITCH: Quantity = Quantity {
         optional("reset-u", Kind::Flag, "false", "set u to 0 at the switch"),
         optional("points", Kind::Count, "40", "points of the scan"),
     ],
+    outputs: &["low", "high", "windows"],
     compute: switch_window,
 };
 
@@ -146,6 +153,7 @@ pub(super) const LARGE_BATCH: Quantity = Quantity {
         required("steps", Kind::Count, "how many"),
         optional("gradient", Kind::Text, "\"euclidean\"", "euclidean or tangent"),
     ],
+    outputs: &["u", "m", "m-eff"],
     compute: large_batch,
 };
 
@@ -153,7 +161,7 @@ fn failed(error: &FlowError) -> QuantityError {
     domain(error.to_string())
 }
 
-fn needs_gradient(l: &Landscape, state: State) -> Result<(), QuantityError> {
+fn needs_gradient(l: &Landscape, state: AdapterState) -> Result<(), QuantityError> {
     if l.population.student.form() == Form::Relu && l.law(state).student == 0.0 {
         return Err(domain("a relu student with W = 0 has no gradient: r must be positive"));
     }
@@ -192,7 +200,7 @@ fn flow(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let times = arguments.numbers("times");
     let states =
         Flow { landscape: &l, delta: delta(arguments)? }.states(start, &times).map_err(|e| failed(&e))?;
-    let list = |of: &dyn Fn(&State) -> f64| json!(states.iter().map(of).collect::<Vec<f64>>());
+    let list = |of: &dyn Fn(&AdapterState) -> f64| json!(states.iter().map(of).collect::<Vec<f64>>());
     Ok(vec![
         ("t", json!(times)),
         ("u", list(&|s| s.amplitude)),
@@ -235,8 +243,8 @@ fn outcome(arguments: &Arguments) -> Result<Answer, QuantityError> {
 }
 
 /// Time until E[(y − f)²] falls below `error`; infinite if it does not within `cap`.
-fn time_to(l: &Landscape, delta: f64, start: State, error: f64, cap: f64) -> Result<f64, FlowError> {
-    let excess = |s: State| error - 2.0 * l.loss(s);
+fn time_to(l: &Landscape, delta: f64, start: AdapterState, error: f64, cap: f64) -> Result<f64, FlowError> {
+    let excess = |s: AdapterState| error - 2.0 * l.loss(s);
     Ok(Flow { landscape: l, delta }.first_passage(start, cap, excess)?.map_or(f64::INFINITY, |(t, _)| t))
 }
 

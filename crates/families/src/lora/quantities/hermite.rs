@@ -14,6 +14,7 @@ pub(super) const RATES: Quantity = Quantity {
     name: "hermite-rates",
     summary: "A, B and tau of matched He_k in the rescaled time delta = 1/(k k!), to all digits at any k",
     inputs: &[ORDER, MU],
+    outputs: &["A", "B", "tau", "lambda-plus"],
     compute: rates,
 };
 
@@ -21,6 +22,7 @@ pub(super) const SINGULAR: Quantity = Quantity {
     name: "singular-alignments",
     summary: "for each k, all mu in (0, 1) at which matched He_k never escapes (A = 0)",
     inputs: &[required("k", Kind::Numbers, "orders of He_k, one or several")],
+    outputs: &["mu", "stable-below", "first", "last", "count"],
     compute: singular,
 };
 
@@ -28,6 +30,7 @@ pub(super) const POLYNOMIAL: Quantity = Quantity {
     name: "variance-polynomial",
     summary: "coefficients of D_k(r) = d/dr E[He_k(sqrt(r) z)^2]/(k k!), powers 0 to k-1",
     inputs: &[ORDER],
+    outputs: &["coefficients"],
     compute: |arguments| Ok(vec![("coefficients", json!(variance_slope_coefficients(order(arguments)?)))]),
 };
 
@@ -35,6 +38,7 @@ pub(super) const MEAN: Quantity = Quantity {
     name: "hermite-mean",
     summary: "E[He_k(s)] for s of variance r",
     inputs: &[ORDER, required("r", Kind::Number, "variance")],
+    outputs: &["mean"],
     compute: |arguments| Ok(vec![("mean", json!(mean(order(arguments)?, variance(arguments)?)))]),
 };
 
@@ -46,6 +50,7 @@ pub(super) const COEFFICIENTS: Quantity = Quantity {
         required("r", Kind::Number, "variance"),
         required("terms", Kind::Count, "how many"),
     ],
+    outputs: &["b"],
     compute: coefficients,
 };
 

@@ -3,8 +3,9 @@
 mod flows;
 mod hermite;
 mod rates;
+pub(super) mod two_layer;
 
-use super::landscape::{Landscape, State};
+use super::landscape::{AdapterState, Landscape};
 use super::population::LossName;
 use super::single_index::LoraSingleIndex;
 use didact_model::quantity::{Arguments, Input, Kind, Quantity, QuantityError};
@@ -104,12 +105,12 @@ fn positive(arguments: &Arguments, name: &str) -> Result<f64, QuantityError> {
 }
 
 /// (u, m) from two inputs, |m| ≤ 1.
-fn state(arguments: &Arguments, amplitude: &str, overlap: &str) -> Result<State, QuantityError> {
+fn state(arguments: &Arguments, amplitude: &str, overlap: &str) -> Result<AdapterState, QuantityError> {
     let m = arguments.number(overlap);
     if m.abs() > 1.0 {
         return Err(domain(format!("`{overlap}` is {m}; the overlap of unit vectors is between -1 and 1")));
     }
-    Ok(State::aligned(arguments.number(amplitude), m))
+    Ok(AdapterState::aligned(arguments.number(amplitude), m))
 }
 
 #[cfg(test)]
@@ -125,7 +126,7 @@ mod tests {
 
     #[test]
     fn an_infinite_escape_time_is_null_and_said_to_diverge() {
-        // A linear student feels no pull from He_4 labels under the correlation loss: A = B = 0.
+        // He_4 labels are orthogonal to a linear student, so that the correlation loss couples nothing: A = B = 0.
         let inputs = json!({"mu": 0.5, "activation": "linear", "teacher": "He4", "loss": "correlation"});
         let answer = ask("rates", inputs).unwrap();
         assert!(answer["tau"].is_null() && answer["diverges"] == json!(true), "{answer:?}");

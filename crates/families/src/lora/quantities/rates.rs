@@ -14,6 +14,7 @@ pub(super) const RATES: Quantity = Quantity {
     name: "rates",
     summary: "search phase: A, B, the growth rate lambda_+ and the escape time tau of any pair of activations",
     inputs: &[MU, ACTIVATION, TEACHER, LABELS, LOSS, DELTA],
+    outputs: &["A", "B", "lambda-plus", "tau", "lambda-minus", "diverges"],
     compute: rates,
 };
 
@@ -21,6 +22,7 @@ pub(super) const LIMITS: Quantity = Quantity {
     name: "limits",
     summary: "escape time as mu -> 1, K/(1-mu)^2, and at mu -> 0, of a matched pair",
     inputs: &[ACTIVATION, DELTA],
+    outputs: &["strong", "weak", "weak-power", "slope-square", "weighted-slope-square"],
     compute: limits,
 };
 
@@ -37,6 +39,7 @@ pub(super) const MISALIGNED: Quantity = Quantity {
         LOSS,
         DELTA,
     ],
+    outputs: &["alpha", "beta", "G", "lambda-plus", "tau"],
     compute: misaligned,
 };
 
@@ -44,6 +47,7 @@ pub(super) const DESCENT: Quantity = Quantity {
     name: "descent-rates",
     summary: "rates of the approach to the teacher (sign 1) or its mirror (sign -1, even students): of 1-|m| and of u",
     inputs: &[MU, ACTIVATION, optional("sign", Kind::Number, "1", "sign of m_eff at the minimum"), DELTA],
+    outputs: &["overlap", "amplitude"],
     compute: descent,
 };
 
@@ -51,6 +55,7 @@ pub(super) const MECHANICS: Quantity = Quantity {
     name: "mechanics",
     summary: "search phase as a particle: position g = atanh m, speed, potential, energy and its rate",
     inputs: &[MU, ACTIVATION, TEACHER, LABELS, LOSS, U, M],
+    outputs: &["g", "speed", "V", "E", "power"],
     compute: mechanics,
 };
 
@@ -58,6 +63,7 @@ pub(super) const POTENTIAL: Quantity = Quantity {
     name: "potential",
     summary: "the potential V(g) = -A^2 log cosh g of the search phase",
     inputs: &[MU, ACTIVATION, TEACHER, LABELS, LOSS, required("g", Kind::Number, "position, atanh m")],
+    outputs: &["V"],
     compute: potential,
 };
 
@@ -71,14 +77,15 @@ pub(super) const ZEROS: Quantity = Quantity {
         LOSS,
         optional("points", Kind::Count, "800", "points of the scan for sign changes"),
     ],
+    outputs: &["mu", "B", "diverges", "count"],
     compute: zeros,
 };
 
 fn rates(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let r = Rates::of(&landscape(arguments)?, delta(arguments)?);
     Ok(vec![
-        ("A", json!(r.pull)),
-        ("B", json!(r.bend)),
+        ("A", json!(r.coupling)),
+        ("B", json!(r.self_coupling)),
         ("lambda-plus", json!(r.growth)),
         ("tau", number(r.escape_time())),
         ("lambda-minus", json!(r.decay)),
@@ -97,9 +104,9 @@ fn misaligned(arguments: &Arguments) -> Result<Answer, QuantityError> {
     (at.misalignment, at.nu) = (arguments.number("b"), nu);
     let r = Rates::of(&at, delta(arguments)?);
     Ok(vec![
-        ("alpha", json!(r.pull)),
+        ("alpha", json!(r.coupling)),
         ("beta", json!(r.stray)),
-        ("G", json!(r.bend)),
+        ("G", json!(r.self_coupling)),
         ("lambda-plus", json!(r.growth)),
         ("tau", number(r.escape_time())),
     ])
@@ -189,12 +196,12 @@ fn zeros(arguments: &Arguments) -> Result<Answer, QuantityError> {
         Rates::of(&at, 1.0)
     };
     // A of a matched pair vanishes at mu = 1 itself.
-    let found = find_roots_by_scan(|mu| rates(mu).pull, 1e-3, 0.999, arguments.count("points").max(3));
-    let bends: Vec<f64> = found.iter().map(|&mu| rates(mu).bend).collect();
-    let diverges: Vec<Value> = bends.iter().map(|b| json!(*b < 0.0)).collect();
+    let found = find_roots_by_scan(|mu| rates(mu).coupling, 1e-3, 0.999, arguments.count("points").max(3));
+    let self_couplings: Vec<f64> = found.iter().map(|&mu| rates(mu).self_coupling).collect();
+    let diverges: Vec<Value> = self_couplings.iter().map(|b| json!(*b < 0.0)).collect();
     Ok(vec![
         ("mu", json!(found)),
-        ("B", json!(bends)),
+        ("B", json!(self_couplings)),
         ("diverges", json!(diverges)),
         ("count", json!(found.len())),
     ])

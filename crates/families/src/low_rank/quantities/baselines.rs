@@ -16,6 +16,7 @@ pub(super) const SINGLE_INDEX: Quantity = Quantity {
     name: "single-index",
     summary: "h, V and V_u of the single-index baseline at overlap m",
     inputs: &[ACTIVATION, OUTPUT_SCALE, needed("m", Kind::Number, "overlap")],
+    outputs: &["h", "V", "V_u"],
     compute: |a| {
         let [h, whole, along] = single_index(&*activation(a)?, a.number("A"), overlaps(a, "m")?[0])
             .map_err(|e| domain(e.to_string()))?;
@@ -27,6 +28,7 @@ pub(super) const LAZY: Quantity = Quantity {
     name: "lazy",
     summary: "losses of linearised students: untrained, best full-rank, rank-one at its end, and its constant signal",
     inputs: &[ACTIVATION, GRAM, SECOND_LAYER, LOADING, STUDENT_LOADING, STRENGTH, MODE, OUTPUT_SCALE],
+    outputs: &["base", "floor", "rank-one", "signal", "relative-floor"],
     compute: |a| {
         let it = instance(a, true)?;
         let lazy = LazyLoss::new(&it.network, &it.gram, &it.loading);
@@ -55,6 +57,7 @@ pub(super) const NTK_FLOW: Quantity = Quantity {
         OUTPUT_SCALE,
         needed("tau", Kind::Numbers, "times"),
     ],
+    outputs: &["loss", "tau"],
     compute: |a| {
         let gram = gram(a, "c")?;
         let lazy = LazyLoss::new(&network(a, gram.rows(), true)?, &gram, &loading(a, "c", gram.rows())?);
@@ -76,6 +79,7 @@ pub(super) const MOMENT: Quantity = Quantity {
         OUTPUT_SCALE,
         needed("n_over_d", Kind::Number, "samples per dimension"),
     ],
+    outputs: &["signal", "squared-overlap"],
     compute: |a| {
         let gram = gram(a, "c")?;
         let (network, c) = (network(a, gram.rows(), true)?, loading(a, "c", gram.rows())?);
@@ -88,6 +92,7 @@ pub(super) const REFIT: Quantity = Quantity {
     name: "second-layer-refit",
     summary: "loss after the best refit of 2k output weights, given the overlap m (quantised c, normalised)",
     inputs: &[ACTIVATION, GRAM, SECOND_LAYER, LOADING, STRENGTH, OVERLAPS],
+    outputs: &["c", "loss"],
     compute: |a| {
         let gram = gram(a, "c")?;
         let (network, c) = (network(a, gram.rows(), false)?, loading(a, "c", gram.rows())?);
@@ -103,6 +108,7 @@ pub(super) const TWO_OPTIMA: Quantity = Quantity {
         needed("u", Kind::Numbers, "a direction"),
         needed("u_prime", Kind::Numbers, "another of its length"),
     ],
+    outputs: &["c"],
     compute: |a| match two_optima(&a.numbers("u"), &a.numbers("u_prime")) {
         Some(c) => Ok(vec![("c", json!(c))]),
         None => Err(domain("u and u_prime must be different directions of equal length")),
@@ -119,6 +125,7 @@ pub(super) const THEOREM: Quantity = Quantity {
         needed("eps", Kind::Number, "accuracy, 1 - |m|"),
         optional("mu", Kind::Number, "1", "first-moment constant"),
     ],
+    outputs: &["delta", "eta", "alpha", "T", "T_weak"],
     compute: theorem,
 };
 
@@ -149,6 +156,7 @@ pub(super) const CROSSOVERS: Quantity = Quantity {
         optional("activation", Kind::Text, "\"He3\"", "for the theorem bounds"),
         optional("xi", Kind::Number, "1", "strength, for the theorem bounds"),
     ],
+    outputs: &["xi_1", "xi_2", "S", "V"],
     compute: |a| {
         let (k, d) = (a.count("k"), positive(a, "d")?);
         let got = crossovers(k, d);

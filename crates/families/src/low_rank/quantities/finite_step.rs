@@ -11,7 +11,7 @@ use super::inputs::{
     second_layer, signs,
 };
 use super::orthonormal::ascending;
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
 use serde_json::{Value, json};
 
@@ -47,6 +47,7 @@ pub(super) const NOISE: Quantity = Quantity {
     name: "gradient-noise",
     summary: "V(m) = 4 E[D^2 F^2] and V_u(m) = 4 E[D^2 F^2 b^2], orthonormal base, normalised",
     inputs: &[ACTIVATION, SIGNS, STUDENT_SIGNS, STRENGTH, SECOND_LAYER, LABEL_NOISE, OVERLAPS],
+    outputs: &["V", "V_u"],
     compute: noise,
 };
 
@@ -79,6 +80,7 @@ pub(super) const ODE: Quantity = Quantity {
         needed("m0", Kind::Number, "overlap at the start"),
         needed("alpha", Kind::Numbers, "ascending times"),
     ],
+    outputs: &["m", "alpha"],
     compute: |a| {
         let it = Signed::read(a)?;
         let m = it.flow()?.trajectory(positive(a, "gamma")?, overlaps(a, "m0")?[0], &ascending(a, "alpha")?);
@@ -90,6 +92,7 @@ pub(super) const STATIONARY: Quantity = Quantity {
     name: "fixed-point",
     summary: "stationary overlap m* at a finite step, reached from m = 0; null when h(0) = 0",
     inputs: &[ACTIVATION, SIGNS, STUDENT_SIGNS, STRENGTH, SECOND_LAYER, LABEL_NOISE, STEP],
+    outputs: &["m", "distance"],
     compute: |a| {
         let (it, gamma) = (Signed::read(a)?, positive(a, "gamma")?);
         let m = it.flow()?.stationary(gamma);
@@ -122,6 +125,7 @@ pub(super) const STEP_SIZE: Quantity = Quantity {
     name: "step-size",
     summary: "step gamma = g min 2h(1-m^2)/(mV) of this instance, the overlap it ends at, and steps/d_perp to recovery",
     inputs: STEP_INPUTS,
+    outputs: &["gamma", "largest", "m", "alpha", "steps-per-dimension", "h", "V"],
     compute: step,
 };
 
@@ -178,6 +182,7 @@ pub(super) const FASTEST_STEP: Quantity = Quantity {
         optional("m0", Kind::Number, "0", "overlap at the start"),
         needed("eps", Kind::Number, "accuracy"),
     ],
+    outputs: &["gamma", "alpha"],
     compute: |a| {
         let (it, accuracy) = (Signed::read(a)?, a.number("eps"));
         if !(accuracy > 0.0 && accuracy < 1.0) {
@@ -228,6 +233,7 @@ pub(super) const TYPICAL: Quantity = Quantity {
         optional("draws", Kind::Count, "240", "pairs of sign vectors"),
         optional("seed", Kind::Number, "0", "seed of the signs"),
     ],
+    outputs: &["ratio", "h", "V"],
     compute: typical,
 };
 
@@ -240,7 +246,7 @@ fn typical(a: &Arguments) -> Result<Answer, QuantityError> {
     let classes = [class(1.0, 1.0), class(1.0, -1.0), class(-1.0, 1.0), class(-1.0, -1.0)];
     // The conditional cumulants are the same for every draw: only the numbers of neurons per class differ.
     let table = NoiseTable::new(&network, &classes, 0.0).map_err(|e| domain(e.to_string()))?;
-    let mut stream = Stream::at(Address { seed: a.number("seed") as u64, replica: 0, step: 0, lane: 0 });
+    let mut stream = Stream::at(RngAddress { seed: a.number("seed") as u64, replica: 0, step: 0, lane: 0 });
     let (mut ratios, mut signals, mut noises) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..a.count("draws") {
         let b: Vec<f64> = (0..k).map(|_| stream.sign()).collect();
@@ -286,6 +292,7 @@ pub(super) const CHAIN_STEP: Quantity = Quantity {
         OUTPUT_SCALE,
         needed("eta", Kind::Number, "step size"),
     ],
+    outputs: &["m", "D", "F"],
     compute: one_step,
 };
 

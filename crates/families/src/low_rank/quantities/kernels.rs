@@ -11,6 +11,7 @@ pub(super) const HERMITE: Quantity = Quantity {
     name: "hermite-coefficients",
     summary: "Hermite coefficients of sigma(R z), and its information exponent",
     inputs: &[ACTIVATION, DEVIATION, needed("p", Kind::Numbers, "orders")],
+    outputs: &["mu", "information-exponent"],
     compute: hermite,
 };
 
@@ -30,6 +31,7 @@ pub(super) const KERNEL: Quantity = Quantity {
     name: "kernel",
     summary: "K(rho) = E[sigma(Ra) sigma(Rb)] and its derivative, for unit Gaussians of correlation rho",
     inputs: &[ACTIVATION, DEVIATION, needed("rho", Kind::Numbers, "correlations")],
+    outputs: &["K", "slope"],
     compute: kernel,
 };
 
@@ -53,6 +55,7 @@ pub(super) const PAIR: Quantity = Quantity {
         needed("q12", Kind::Number, "covariance"),
         needed("q22", Kind::Number, "variance of the second"),
     ],
+    outputs: &["value", "slope", "curvature"],
     compute: pair,
 };
 

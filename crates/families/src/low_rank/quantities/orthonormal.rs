@@ -15,6 +15,7 @@ pub(super) const SIGNAL: Quantity = Quantity {
     name: "signal-orthonormal",
     summary: "h(m) for an orthonormal base and lambda = 1, from (k, BB, O, theta)",
     inputs: &[ACTIVATION, UNITS, PRODUCT, OVERLAP, THETA, OVERLAPS],
+    outputs: &["h"],
     compute: |a| {
         let sigma = activation(a)?;
         let signal = orthonormal(a, &*sigma)?;
@@ -27,6 +28,7 @@ pub(super) const ZEROS: Quantity = Quantity {
     name: "signal-zeros",
     summary: "zeros of h in (-1, 1): separatrices and spurious attractors, double ones included",
     inputs: &[ACTIVATION, UNITS, PRODUCT, OVERLAP, THETA],
+    outputs: &["zeros"],
     compute: |a| {
         let sigma = activation(a)?;
         Ok(vec![("zeros", json!(orthonormal(a, &*sigma)?.zeros()))])
@@ -37,6 +39,7 @@ pub(super) const BASINS: Quantity = Quantity {
     name: "basins",
     summary: "where the population flow ends: intervals of starting overlaps (from, to) and the overlap each leads to",
     inputs: &[ACTIVATION, UNITS, PRODUCT, OVERLAP, THETA],
+    outputs: &["from", "to", "limit"],
     compute: |a| {
         let sigma = activation(a)?;
         let found = basins(&orthonormal(a, &*sigma)?);
@@ -57,6 +60,7 @@ pub(super) const FLOW_TIME: Quantity = Quantity {
         FROM,
         needed("m1", Kind::Number, "overlap to reach"),
     ],
+    outputs: &["tau", "reachable", "reason"],
     compute: flow_time,
 };
 
@@ -84,6 +88,7 @@ pub(super) const FLOW: Quantity = Quantity {
         FROM,
         needed("tau", Kind::Numbers, "ascending times"),
     ],
+    outputs: &["m", "tau"],
     compute: |a| {
         let sigma = activation(a)?;
         let times = ascending(a, "tau")?;
@@ -102,6 +107,7 @@ pub(super) const CONDITION: Quantity = Quantity {
     name: "condition-probability",
     summary: "probability over uniform signs that the signal never falls below half its value at zero (condition 3)",
     inputs: &[ACTIVATION, UNITS, THETA],
+    outputs: &["holds", "zero-signal"],
     compute: |a| {
         let got = condition_probability(&*activation(a)?, a.count("k"), theta(a)?);
         Ok(vec![("holds", json!(got.holds)), ("zero-signal", json!(got.zero))])

@@ -32,6 +32,7 @@ pub(super) const SIGNAL: Quantity = Quantity {
     name: "signal",
     summary: "h(m) = -dPhi/dm, the drift of the overlap; any loadings, base and mode",
     inputs: WITH_OVERLAPS,
+    outputs: &["h"],
     compute: |a| Ok(vec![("h", like(a.value("m"), &instance(a, true)?.signal(&overlaps(a, "m")?)))]),
 };
 
@@ -39,6 +40,7 @@ pub(super) const LOSS: Quantity = Quantity {
     name: "loss",
     summary: "population loss Phi(m) = E(f* - f)^2; any loadings, base and mode",
     inputs: WITH_OVERLAPS,
+    outputs: &["loss"],
     compute: |a| Ok(vec![("loss", like(a.value("m"), &instance(a, true)?.loss(&overlaps(a, "m")?)))]),
 };
 
@@ -56,6 +58,7 @@ pub(super) const LOADING_GRADIENT: Quantity = Quantity {
         INSTANCE[7],
         needed("m", Kind::Number, "overlap"),
     ],
+    outputs: &["gradient"],
     compute: |a| Ok(vec![("gradient", json!(instance(a, true)?.loading_gradient(overlaps(a, "m")?[0])))]),
 };
 
@@ -71,6 +74,7 @@ pub(super) const SERIES: Quantity = Quantity {
         STRENGTH,
         needed("n", Kind::Count, "number of coefficients"),
     ],
+    outputs: &["a"],
     compute: series,
 };
 
@@ -85,6 +89,7 @@ pub(super) const INTERACTION: Quantity = Quantity {
     name: "interaction-tensor",
     summary: "T(l, s): sums of powers of the Gram matrix, weighted by the loadings for even l",
     inputs: &[GRAM, SECOND_LAYER, LOADING, STUDENT_LOADING, needed("pairs", Kind::Rows, "pairs [l, s]")],
+    outputs: &["T"],
     compute: interaction,
 };
 
@@ -111,6 +116,7 @@ pub(super) const VARIANCE: Quantity = Quantity {
         SECOND_LAYER,
         STRENGTH,
     ],
+    outputs: &["variance"],
     compute: |a| {
         let gram = gram(a, "G")?;
         Ok(vec![("variance", json!(signal_variance(&network(a, gram.rows(), false)?, &gram)))])
@@ -121,6 +127,7 @@ pub(super) const ORTHOGONAL_TEACHER: Quantity = Quantity {
     name: "orthogonal-teacher-signal",
     summary: "h(m) on the separating instance: xi = 1, perturbed rows orthogonal, c_i = (-1)^i/sqrt k",
     inputs: &[ACTIVATION, STUDENT_SIGNS, OVERLAPS],
+    outputs: &["h"],
     compute: orthogonal_teacher,
 };
 

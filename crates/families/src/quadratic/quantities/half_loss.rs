@@ -28,6 +28,7 @@ pub(super) const TIME: Quantity = Quantity {
     name: "half-loss-time",
     summary: "first time at which R = R(0)/2 from Q(0) = 1: alpha where eta is given, t of the gradient flow otherwise",
     inputs: &[RHO0, OR_FLOW, CAP],
+    outputs: &["time", "initial-risk"],
     compute: time,
 };
 
@@ -66,6 +67,7 @@ pub(super) const STATISTICS: Quantity = Quantity {
     name: "half-loss-statistics",
     summary: "mean half-loss time over Gaussian starts, its standard error, and the fraction of starts that never get there",
     inputs: &[STUDENTS, TEACHERS, EPSILON, OR_FLOW, STARTS, SEED, CAP],
+    outputs: &["mean", "error", "not-converged"],
     compute: |a| {
         let starts = starts(a)?;
         let found = starts.half_loss(rate_or_flow(a)?, a.number("cap")).map_err(numerical)?;
@@ -83,6 +85,7 @@ pub(super) const OPTIMUM: Quantity = Quantity {
     name: "half-loss-optimum",
     summary: "learning rate with the shortest mean half-loss time over Gaussian starts, and that time in alpha",
     inputs: &[STUDENTS, TEACHERS, EPSILON, STARTS, SEED, CAP],
+    outputs: &["eta", "alpha", "eta-per-p"],
     compute: |a| {
         let w = widths(a);
         let highest =
@@ -106,6 +109,7 @@ pub(super) const TRAJECTORY: Quantity = Quantity {
         OR_FLOW,
         required("times", Kind::Numbers, "increasing times, alpha where eta is given, else t"),
     ],
+    outputs: &["risk", "last-risk", "singular-values", "times"],
     compute: |a| {
         let start = orthonormal(a, "rho0")?;
         let times = a.numbers("times");

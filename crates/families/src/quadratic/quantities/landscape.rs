@@ -15,6 +15,18 @@ pub(super) const POINT: Quantity = Quantity {
         required("r", Kind::Number, "student directions outside the teacher space"),
         required("s", Kind::Number, "student directions inside the teacher space"),
     ],
+    outputs: &[
+        "risk",
+        "outside-norm",
+        "inside-norm",
+        "spectrum",
+        "negative",
+        "null",
+        "positive",
+        "tangent",
+        "negative-per-null",
+        "kind",
+    ],
     compute: point,
 };
 
@@ -63,6 +75,7 @@ pub(super) const RISKS: Quantity = Quantity {
     name: "stationary-risk",
     summary: "risk of the stationary points (r, s); the width of the student does not enter",
     inputs: &[TEACHERS, required("r_s", Kind::Rows, "pairs [r, s]")],
+    outputs: &["risk"],
     compute: |a| {
         let pairs = a.matrix("r_s");
         if pairs.cols() != 2 {
@@ -84,6 +97,7 @@ pub(super) const FREEDOM: Quantity = Quantity {
     name: "degrees-of-freedom",
     summary: "dimension of the set of functions that p students reach in N dimensions",
     inputs: &[DIMENSION, STUDENTS],
+    outputs: &["count"],
     compute: |a| {
         let count = student_degrees_of_freedom(a.count("N") as u64, a.count("p") as u64);
         Ok(vec![("count", json!(count))])
@@ -94,6 +108,7 @@ pub(super) const MANIFOLD: Quantity = Quantity {
     name: "manifold-dimension",
     summary: "dimension of the set of perfect students (p >= p*)",
     inputs: &[DIMENSION, TEACHERS, STUDENTS],
+    outputs: &["dimension"],
     compute: |a| {
         let (n, teachers, p) = (a.count("N") as u64, a.count("p_star") as u64, a.count("p") as u64);
         match manifold_dimension(n, teachers, p) {

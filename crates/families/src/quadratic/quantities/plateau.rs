@@ -15,6 +15,7 @@ pub(super) const PLATEAU: Quantity = Quantity {
     name: "plateau",
     summary: "plateau of small learning rates: growth of rho, decay of Q offdiagonal and of the common norm per t, squared norm, risk; risks of the staircase",
     inputs: &[STUDENTS, TEACHERS],
+    outputs: &["growth", "decay", "norm", "risk", "norm-rate", "initial-risk", "least-risk", "staircase"],
     compute: |a| {
         let w = widths(a);
         let learned = w.student.min(w.teacher) as usize;
@@ -46,6 +47,7 @@ pub(super) const NORM_LEARNING: Quantity = Quantity {
             about: "squared norm of every student at the start",
         },
     ],
+    outputs: &["norm", "gain"],
     compute: |a| {
         let norm = a.number("q0");
         if norm <= 0.0 {
@@ -60,6 +62,7 @@ pub(super) const LOSS_REDUCTION: Quantity = Quantity {
     name: "plateau-loss-reduction",
     summary: "mean relative loss reduction at a time t from plateau onset, and from Q = 1 (eps^2 times p/(p+2))",
     inputs: &[STUDENTS, TEACHERS, EPSILON, TIME],
+    outputs: &["from-plateau", "from-orthonormal"],
     compute: |a| {
         let (w, eps, t) = (widths(a), epsilon(a)?, a.number("t"));
         Ok(vec![
@@ -78,6 +81,7 @@ pub(super) const ESCAPE_TIME: Quantity = Quantity {
         required("sum_rho2", Kind::Number, "sum of the squared overlaps at the start"),
         DELTA,
     ],
+    outputs: &["from-plateau", "from-orthonormal"],
     compute: |a| {
         let n2 = a.number("sum_rho2");
         if n2 <= 0.0 {
@@ -94,6 +98,7 @@ pub(super) const ESCAPE_STATISTICS: Quantity = Quantity {
     name: "escape-time-statistics",
     summary: "mean and standard deviation of the escape time t from Q = 1 over Gaussian overlaps (linear theory); per unit: in t/p, one deviation below and above",
     inputs: &[STUDENTS, TEACHERS, EPSILON, DELTA],
+    outputs: &["mean", "deviation", "mean-per-unit", "lower-per-unit", "upper-per-unit"],
     compute: |a| {
         let w = widths(a);
         let (mean, deviation) = w.escape_statistics(epsilon(a)?, delta(a)?);
@@ -124,6 +129,7 @@ pub(super) const FINITE_RATE: Quantity = Quantity {
     name: "plateau-finite-rate",
     summary: "plateau at a finite learning rate: squared norm, and growth of rho per unit alpha (negative: stable)",
     inputs: &[STUDENTS, TEACHERS, RATE],
+    outputs: &["norm", "growth"],
     compute: |a| {
         let (_, found) = finite(a)?;
         Ok(vec![("norm", json!(found.norm)), ("growth", json!(found.growth))])
@@ -134,6 +140,7 @@ pub(super) const LEARNING_RATES: Quantity = Quantity {
     name: "learning-rates",
     summary: "learning rates: stability of solutions (p >= p*), existence and stability of the plateau, fastest escape and its growth per alpha",
     inputs: &[STUDENTS, TEACHERS],
+    outputs: &["solution", "plateau", "fastest", "largest-growth", "stable-plateau", "usable"],
     compute: |a| {
         let w = widths(a);
         let (fastest, growth) = w.fastest_escape();
@@ -152,7 +159,7 @@ pub(super) const LEARNING_RATES: Quantity = Quantity {
 
 pub(super) const NOISE_SEEDED: Quantity = Quantity {
     name: "noise-seeded-escape",
-    summary: "escape from rho(0) = 0 at finite N: feed V, seed kappa in N<rho_kl^2> = (N rho(0)^2 + kappa) exp(2 Gamma alpha) - kappa",
+    summary: "escape from rho(0) = 0 at finite N: noise variance V (`feed`) and noise floor kappa in N<rho_kl^2> = (N rho(0)^2 + kappa) exp(2 Gamma alpha) - kappa",
     inputs: &[
         STUDENTS,
         TEACHERS,
@@ -163,21 +170,22 @@ pub(super) const NOISE_SEEDED: Quantity = Quantity {
             "adds N times the sum of all <rho_kl^2> at this alpha, from rho(0) = 0",
         ),
     ],
+    outputs: &["feed", "kappa", "growth", "relative-noise", "overlap"],
     compute: noise_seeded,
 };
 
 fn noise_seeded(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let (w, found) = finite(arguments)?;
     let mut answer = vec![
-        ("feed", json!(found.feed)),
-        ("kappa", json!(found.seed)),
+        ("feed", json!(found.noise_variance)),
+        ("kappa", json!(found.noise_floor)),
         ("growth", json!(found.growth)),
         // Relative size of the noise beside a random start, rho(0)^2 = 1/N, which norm learning scales to Qbar/N.
-        ("relative-noise", json!((found.seed / found.norm).abs().sqrt())),
+        ("relative-noise", json!((found.noise_floor / found.norm).abs().sqrt())),
     ];
     if arguments.given("alpha") {
         let grown = (2.0 * found.growth * arguments.number("alpha")).exp_m1();
-        answer.push(("overlap", json!(w.student * w.teacher * found.seed * grown)));
+        answer.push(("overlap", json!(w.student * w.teacher * found.noise_floor * grown)));
     }
     Ok(answer)
 }
@@ -186,6 +194,7 @@ pub(super) const SPHERICAL: Quantity = Quantity {
     name: "spherical-rate",
     summary: "rows of norm 1: growth of rho per unit alpha at Q = 1, largest learning rate with escape, dimension of the solutions",
     inputs: &[STUDENTS, TEACHERS, RATE],
+    outputs: &["growth", "largest-rate", "manifold-dimension"],
     compute: |a| {
         let (w, p, teachers) = (widths(a), a.count("p") as u64, a.count("p_star") as u64);
         // Unit norms are p conditions; one is implied by the trace, all of them for p = p*.

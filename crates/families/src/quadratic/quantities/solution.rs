@@ -17,6 +17,7 @@ pub(super) const ALIGNMENT: Quantity = Quantity {
     name: "alignment",
     summary: "K(t) = rho^T Q^-1 rho of the gradient flow from any start: matrix, eigenvalues, and times t at which directions are half learned",
     inputs: &[RHO0, Q0, required("t", Kind::Number, "time t = eta alpha")],
+    outputs: &["K", "eigenvalues", "smallest", "largest", "half-times"],
     compute: |a| {
         let start = state(a, "rho0", "Q0")?;
         let (p, scale) = (start.rho.rows(), (start.rho.rows() * start.rho.cols()) as f64 / 16.0);
@@ -38,6 +39,7 @@ pub(super) const ENDPOINT: Quantity = Quantity {
     name: "endpoint",
     summary: "where learning ends: rho and Q there, its risk, squared distance from the start; exact when Q(0) commutes with rho(0) rho(0)^T",
     inputs: &[RHO0, Q0],
+    outputs: &["rho", "Q", "risk", "squared-distance", "exact", "note"],
     compute: endpoint,
 };
 
@@ -68,6 +70,7 @@ pub(super) const POLAR: Quantity = Quantity {
     name: "polar-factor",
     summary: "polar factor S = U V^T of the overlaps, conserved in the equations from Q(0) = 1, and its singular values",
     inputs: &[super::RHO],
+    outputs: &["S", "singular-values"],
     compute: |a| {
         let rho = a.matrix("rho");
         full_rank(&rho)?;
@@ -80,6 +83,7 @@ pub(super) const POLAR_DRIFT: Quantity = Quantity {
     name: "polar-drift",
     summary: "how far SGD noise moves the polar factor at finite N: root mean square of |S - S(0)| after the escape, to first order",
     inputs: &[RHO0, RATE, DIMENSION],
+    outputs: &["drift"],
     compute: |a| {
         let start = orthonormal(a, "rho0")?;
         full_rank(&start.rho)?;
@@ -87,7 +91,7 @@ pub(super) const POLAR_DRIFT: Quantity = Quantity {
         let Some(plateau) = widths.finite_plateau(rate(a)?) else {
             return domain(format!("no plateau: norms run away above eta = {:.6}", widths.plateau_rate()));
         };
-        let relative = plateau.seed / (plateau.norm * a.number("N"));
+        let relative = plateau.noise_floor / (plateau.norm * a.number("N"));
         Ok(vec![("drift", json!(polar_drift(&start.rho, relative)))])
     },
 };
@@ -96,6 +100,7 @@ pub(super) const TAIL: Quantity = Quantity {
     name: "tail",
     summary: "power-law tail for p > p*, t = eta alpha: limits of R t^2, q_j t (one surplus norm) and |rho - rhobar| t",
     inputs: &[STUDENTS, TEACHERS, OR_FLOW],
+    outputs: &["risk", "norm", "distance"],
     compute: |a| {
         let w = widths(a);
         if w.student <= w.teacher {
@@ -119,6 +124,7 @@ pub(super) const FINAL_RATE: Quantity = Quantity {
     name: "final-rate",
     summary: "d ln R/d alpha at the end of learning for p = p*: -(16 eta/p p*)(1 - eta/eta_sol)",
     inputs: &[STUDENTS, TEACHERS, RATE],
+    outputs: &["rate"],
     compute: |a| {
         let w = widths(a);
         if w.student != w.teacher {

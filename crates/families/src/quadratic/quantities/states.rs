@@ -9,6 +9,7 @@ pub(super) const RISK: Quantity = Quantity {
     name: "risk",
     summary: "population risk E[(y - yhat)^2] at given overlaps",
     inputs: &[RHO, Q],
+    outputs: &["risk"],
     compute: |a| Ok(vec![("risk", json!(state(a, "rho", "Q")?.risk()))]),
 };
 
@@ -26,6 +27,7 @@ pub(super) const RATES: Quantity = Quantity {
             "input dimension: N times the mean change of one step; infinite unless given",
         ),
     ],
+    outputs: &["rho", "Q", "noise"],
     compute: rates,
 };
 
@@ -51,6 +53,7 @@ pub(super) const ONE_STEP: Quantity = Quantity {
     name: "one-step",
     summary: "mean and covariance of the change of (rho, Q) in one SGD step, exact at any N; rho row by row, then Q_ij, i <= j",
     inputs: &[RHO, Q, RATE, DIMENSION],
+    outputs: &["mean", "covariance"],
     compute: |a| {
         let step = OneStep::new(&state(a, "rho", "Q")?, rate(a)?, a.number("N"));
         Ok(vec![("mean", json!(step.mean())), ("covariance", json!(step.covariance().to_rows()))])

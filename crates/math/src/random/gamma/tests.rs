@@ -1,12 +1,12 @@
 use super::*;
 use crate::random::statistics::{Moments, one_sample};
-use crate::random::stream::Address;
+use crate::random::stream::RngAddress;
 
 fn stream(step: u64) -> Stream {
-    Stream::at(Address { seed: 99, replica: 1, step, lane: 0 })
+    Stream::at(RngAddress { seed: 99, replica: 1, step, lane: 0 })
 }
 
-/// Regularised incomplete gamma P(a, x) by its series, x^a e^{−x} Σ xⁿ/Γ(a+n+1): slow and obvious.
+/// Regularised incomplete gamma function P(a, x) by its series, x^a e^{−x} Σ xⁿ/Γ(a+n+1).
 fn gamma_distribution(a: f64, x: f64) -> f64 {
     let mut term = libm::exp(a * libm::log(x) - x - libm::lgamma(a + 1.0));
     let mut sum = 0.0;
@@ -56,7 +56,7 @@ fn chi_square_moments_hold_up_to_a_million_million_degrees() {
 }
 
 #[test]
-fn batched_chi_squares_prefix_each_other() {
+fn a_shorter_batch_of_chi_squares_is_the_beginning_of_a_longer_one() {
     let mut long = vec![0.0; 500];
     stream(3).fill_chi_square(2.5, &mut long);
     for length in [0, 1, 31, 64, 65, 300] {
@@ -80,9 +80,9 @@ fn negative_degrees_of_freedom_are_refused() {
     stream(0).chi_square(-1.0);
 }
 
-/// The exact acceptance probability is the one of the textbook test, where that keeps its digits.
+/// The logarithm of the acceptance probability equals that of the original paper, to the rounding of the latter.
 #[test]
-fn acceptance_agrees_with_the_textbook_form_and_the_squeeze_stays_below_it() {
+fn acceptance_agrees_with_the_original_form_and_the_quick_test_accepts_less() {
     for d in [2.0 / 3.0, 1.0, 5.0, 40.0] {
         for i in -700..=700 {
             let x = f64::from(i) * 0.01;

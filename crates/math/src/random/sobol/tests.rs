@@ -2,8 +2,8 @@ use super::*;
 use crate::random::statistics::Moments;
 
 #[test]
-fn primitive_polynomials_are_as_many_as_they_should_be() {
-    // φ(2^s − 1)/s.
+fn the_number_of_primitive_polynomials_is_the_known_one() {
+    // There are φ(2^s − 1)/s of degree s, with Euler's φ.
     let counts: Vec<usize> = (1..=DEGREE).map(|s| primitive_polynomials(s).len()).collect();
     assert_eq!(counts, [1, 1, 2, 2, 6, 6, 18, 16, 48, 60]);
     assert_eq!(sobol_axes(), 161);
@@ -52,7 +52,7 @@ fn a_column_depends_on_its_own_address_alone_and_scrambles_differ() {
 }
 
 #[test]
-fn averages_of_smooth_functions_beat_independent_points() {
+fn averages_of_smooth_functions_are_more_accurate_than_with_independent_points() {
     // E ∏_j (1 + (u_j − 1/2)) = 1 in six dimensions; its standard deviation is √((13/12)^6 − 1) = 0.785.
     let (n, axes) = (4096, 6);
     let mut means = Moments::default();

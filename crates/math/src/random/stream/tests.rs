@@ -3,8 +3,8 @@ use crate::random::statistics::{Moments, one_sample};
 use crate::simd::{Path, on_path};
 use proptest::prelude::*;
 
-fn address(step: u64) -> Address {
-    Address { seed: 0x0123_4567_89ab_cdef, replica: 3, step, lane: 2 }
+fn address(step: u64) -> RngAddress {
+    RngAddress { seed: 0x0123_4567_89ab_cdef, replica: 3, step, lane: 2 }
 }
 
 fn normals(step: u64, count: usize) -> Vec<f64> {
@@ -23,9 +23,9 @@ fn bits(values: &[f64]) -> Vec<u64> {
 
 #[test]
 fn counter_words_and_key_are_the_documented_ones() {
-    let place = Address { seed: 0x1111_2222_3333_4444, replica: 9, step: (5 << 32) | 6, lane: 7 };
+    let at = RngAddress { seed: 0x1111_2222_3333_4444, replica: 9, step: (5 << 32) | 6, lane: 7 };
     let key = [0x3333_4444, 0x1111_2222];
-    let mut stream = Stream::at(place);
+    let mut stream = Stream::at(at);
     let words: Vec<u32> = (0..8).map(|_| stream.next_u32()).collect();
     assert_eq!(words[..4], philox([0, 7 | (5 << 16), 6, 9], key));
     assert_eq!(words[4..], philox([1, 7 | (5 << 16), 6, 9], key));
@@ -33,20 +33,20 @@ fn counter_words_and_key_are_the_documented_ones() {
 
 #[test]
 #[should_panic(expected = "not below 2^48")]
-fn a_step_that_does_not_fit_is_refused() {
+fn a_step_above_the_limit_is_refused() {
     Stream::at(address(1 << 48));
 }
 
 #[test]
 #[should_panic(expected = "2^32 blocks")]
-fn a_stream_ends_rather_than_repeat_itself() {
+fn a_stream_panics_rather_than_repeat_itself() {
     let mut stream = Stream::at(address(0));
     stream.take_blocks((1 << 32) - 1);
     stream.take_blocks(2);
 }
 
 #[test]
-fn both_paths_and_the_reference_give_the_same_bits() {
+fn both_instruction_sets_and_the_reference_give_the_same_bits() {
     let expected = normal_reference(address(1), 5000);
     for path in [Path::Portable, Path::Avx2] {
         let got = on_path(path, || normals(1, 5000));
@@ -56,7 +56,7 @@ fn both_paths_and_the_reference_give_the_same_bits() {
 
 proptest! {
     #[test]
-    fn normals_do_not_depend_on_how_they_are_asked_for(
+    fn normals_do_not_depend_on_the_lengths_of_the_calls(
         lengths in prop::collection::vec(0usize..150, 1..12), step in 0u64..1 << 48,
     ) {
         let mut stream = Stream::at(address(step));
@@ -71,7 +71,7 @@ proptest! {
     }
 
     #[test]
-    fn uniforms_do_not_depend_on_how_they_are_asked_for(
+    fn uniforms_do_not_depend_on_the_lengths_of_the_calls(
         lengths in prop::collection::vec(0usize..300, 1..8), words in 0usize..6,
     ) {
         let (mut batched, mut single) = (Stream::at(address(0)), Stream::at(address(0)));
@@ -89,7 +89,7 @@ proptest! {
 }
 
 #[test]
-fn four_threads_see_what_one_thread_sees() {
+fn four_threads_read_the_same_numbers_as_one_thread() {
     let steps: Vec<u64> = (0..64).collect();
     let alone: Vec<Vec<f64>> = steps.iter().map(|&step| normals(step, 77)).collect();
     let shared: Vec<Vec<f64>> = std::thread::scope(|scope| {
@@ -106,7 +106,7 @@ fn four_threads_see_what_one_thread_sees() {
 }
 
 #[test]
-fn single_precision_normals_follow_their_definition_and_prefix_each_other() {
+fn single_precision_normals_follow_their_definition_at_every_length() {
     let mut long = vec![0.0_f32; 1000];
     Stream::at(address(4)).fill_normal_f32(&mut long);
     for path in [Path::Portable, Path::Avx2] {
@@ -117,16 +117,17 @@ fn single_precision_normals_follow_their_definition_and_prefix_each_other() {
         }
     }
     let mut counter = address(4).counter();
-    for group in long.chunks_exact(GROUP) {
-        for i in 0..GROUP_BLOCKS {
+    for group in long.chunks_exact(NORMALS_PER_GROUP) {
+        for i in 0..BLOCKS_PER_GROUP {
             let [(a, b), (c, d)] = normal_f32::pairs_of_block(philox(counter, address(4).key()));
-            assert_eq!([a, b, c, d], [0, 1, 2, 3].map(|part| group[part * GROUP_BLOCKS + i]));
+            assert_eq!([a, b, c, d], [0, 1, 2, 3].map(|part| group[part * BLOCKS_PER_GROUP + i]));
             counter[0] += 1;
         }
     }
 }
 
-/// E z^{2k} = (2k−1)!! up to order 8, odd moments 0, and tail probabilities to 4.5 σ, in standard errors.
+/// Asserts E z^{2k} = (2k−1)!! up to order 8, odd moments 0, and the tail probabilities up to 4.5 σ, within five standard
+/// errors.
 fn assert_standard_normal(values: &[f64]) {
     let count = values.len() as f64;
     let expected = [0.0, 1.0, 0.0, 3.0, 0.0, 15.0, 0.0, 105.0];
@@ -159,8 +160,8 @@ fn single_precision_normals_are_standard() {
     assert_standard_normal(&values.into_iter().map(f64::from).collect::<Vec<_>>());
 }
 
-/// Products z_i z_{i+lag}, z_i² z_{i+lag}² − 1 and z_i³ z_{i+lag} have mean 0. Lag 8 joins cosine and sine of a pair, lag 16
-/// the two pairs of a block, lag 32 blocks of neighbouring groups.
+/// Products z_i z_{i+lag}, z_i² z_{i+lag}² − 1 and z_i³ z_{i+lag} have mean 0. Lag 8 pairs the cosine with the sine
+/// of a pair, lag 16 the two pairs of a block, lag 32 blocks of neighbouring groups.
 #[test]
 fn normals_are_independent_of_their_neighbours() {
     let values = normals(12, 1_000_000);
@@ -182,7 +183,7 @@ fn normals_are_independent_of_their_neighbours() {
 fn directions_of_pairs_are_uniform() {
     let values = normals(13, 4_000_000);
     let mut sectors = [0_u32; 4096];
-    for group in values.chunks_exact(GROUP) {
+    for group in values.chunks_exact(NORMALS_PER_GROUP) {
         for i in (0..8).chain(16..24) {
             let turn = libm::atan2(group[i + 8], group[i]) / std::f64::consts::TAU + 0.5;
             sectors[((turn * 4096.0) as usize).min(4095)] += 1;
@@ -197,15 +198,15 @@ fn directions_of_pairs_are_uniform() {
 fn neighbouring_addresses_are_uncorrelated() {
     let base = address(100);
     let others = [
-        Address { step: 101, ..base },
-        Address { replica: 4, ..base },
-        Address { lane: 3, ..base },
-        Address { seed: base.seed + 1, ..base },
-        Address { step: base.step + (1 << 32), ..base },
+        RngAddress { step: 101, ..base },
+        RngAddress { replica: 4, ..base },
+        RngAddress { lane: 3, ..base },
+        RngAddress { seed: base.seed + 1, ..base },
+        RngAddress { step: base.step + (1 << 32), ..base },
     ];
-    let read = |place| {
+    let read = |at| {
         let mut out = vec![0.0; 100_000];
-        Stream::at(place).fill_normal(&mut out);
+        Stream::at(at).fill_normal(&mut out);
         out
     };
     let first = read(base);

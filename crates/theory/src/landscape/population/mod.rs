@@ -20,7 +20,7 @@ pub const SIZE_LIMIT: usize = 4000;
 
 /// Why there is no Hessian.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum LandscapeError {
+pub enum HessianError {
     /// Too large to write down.
     #[error(
         "the Hessian is {size} x {size}, more than the limit of {limit}\n\nhint: the spectrum of the Gram matrix needs no dense Hessian; or raise the limit"
@@ -51,7 +51,7 @@ pub enum LandscapeError {
 
 /// An eigenvalue and how often it occurs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Level {
+pub struct RepeatedEigenvalue {
     /// The eigenvalue.
     pub value: f64,
     /// Its multiplicity.
@@ -72,16 +72,11 @@ pub fn gradient(rule: &dyn LocalRule, rows: &Mat, scalars: &[f64]) -> Mat {
 }
 
 /// The Hessian of the population risk in the trained rows: entry (i N + a, j N + b) is ∂²R/∂w_ia ∂w_jb.
-pub fn hessian(
-    rule: &dyn LocalRule,
-    rows: &Mat,
-    scalars: &[f64],
-    limit: usize,
-) -> Result<Mat, LandscapeError> {
+pub fn hessian(rule: &dyn LocalRule, rows: &Mat, scalars: &[f64], limit: usize) -> Result<Mat, HessianError> {
     check_rows(rule, rows.rows())?;
     let (trained, n) = (rule.shape().trained, rows.cols());
     if trained * n > limit {
-        return Err(LandscapeError::TooLarge { size: trained * n, limit });
+        return Err(HessianError::TooLarge { size: trained * n, limit });
     }
     let (factor, frame) = factor_and_frame(rows);
     let curvature = curvature(rule, &factor, scalars);
@@ -106,31 +101,32 @@ pub fn spectrum(
     gram: &Mat,
     dimension: usize,
     scalars: &[f64],
-) -> Result<Vec<Level>, LandscapeError> {
+) -> Result<Vec<RepeatedEigenvalue>, HessianError> {
     check_rows(rule, gram.rows())?;
     let trained = rule.shape().trained;
     let factor = factor_of_gram(gram);
     let span = factor.cols();
     if span > dimension {
-        return Err(LandscapeError::Dimension { span, dimension });
+        return Err(HessianError::Dimension { span, dimension });
     }
     let curvature = curvature(rule, &factor, scalars);
     let inside = Mat::from_fn(trained * span, trained * span, |row, column| {
         let ((i, a), (j, b)) = ((row / span, row % span), (column / span, column % span));
         curvature.second[i * trained + j][(a, b)] + if a == b { curvature.mean[(i, j)] } else { 0.0 }
     });
-    let once = symmetric_eigen(&inside).values.into_iter().map(|value| Level { value, count: 1 });
+    let once =
+        symmetric_eigen(&inside).values.into_iter().map(|value| RepeatedEigenvalue { value, count: 1 });
     let outside = symmetric_eigen(&curvature.mean).values.into_iter();
-    let outside = outside.map(|value| Level { value, count: dimension - span });
+    let outside = outside.map(|value| RepeatedEigenvalue { value, count: dimension - span });
     Ok(merge(once.chain(outside).collect()))
 }
 
 /// Sorts levels, drops empty ones, and merges those that differ by no more than the rounding of an eigenproblem.
-pub fn merge(mut levels: Vec<Level>) -> Vec<Level> {
+pub fn merge(mut levels: Vec<RepeatedEigenvalue>) -> Vec<RepeatedEigenvalue> {
     levels.retain(|l| l.count > 0);
     levels.sort_by(|a, b| a.value.total_cmp(&b.value));
     let scale = levels.iter().map(|l| l.value.abs()).fold(0.0, f64::max);
-    let mut merged: Vec<Level> = Vec::new();
+    let mut merged: Vec<RepeatedEigenvalue> = Vec::new();
     for level in levels {
         match merged.last_mut() {
             Some(last) if level.value - last.value <= 1e-10 * scale => {
@@ -145,9 +141,9 @@ pub fn merge(mut levels: Vec<Level>) -> Vec<Level> {
     merged
 }
 
-fn check_rows(rule: &dyn LocalRule, given: usize) -> Result<(), LandscapeError> {
+fn check_rows(rule: &dyn LocalRule, given: usize) -> Result<(), HessianError> {
     let expected = rule.shape().rows();
-    if given == expected { Ok(()) } else { Err(LandscapeError::Rows { given, expected }) }
+    if given == expected { Ok(()) } else { Err(HessianError::Rows { given, expected }) }
 }
 
 fn curvature(rule: &dyn LocalRule, factor: &Mat, scalars: &[f64]) -> CurvatureAverages {

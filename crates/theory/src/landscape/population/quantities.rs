@@ -1,7 +1,7 @@
 //! The population landscape by name: any family at any weights.
 
 use super::stationary::classify;
-use super::{self as population, Level, SIZE_LIMIT};
+use super::{self as population, RepeatedEigenvalue, SIZE_LIMIT};
 use didact_families::Model;
 use didact_math::linalg::{Mat, is_psd};
 use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
@@ -37,6 +37,10 @@ pub(crate) const POPULATION: &[Quantity] = &[
             },
             Input { name: "limit", kind: Kind::Count, default: Some("4000"), about: "largest dense Hessian" },
         ],
+        outputs: &[
+            "kind", "risk", "gradient", "spectrum", "negative", "null", "positive", "tangent", "flat",
+            "smallest", "largest",
+        ],
         compute: point,
     },
     Quantity {
@@ -59,6 +63,7 @@ pub(crate) const POPULATION: &[Quantity] = &[
             },
             Input { name: "N", kind: Kind::Count, default: None, about: "input dimension" },
         ],
+        outputs: &["spectrum", "negative", "null", "positive", "smallest", "largest"],
         compute: spectrum,
     },
 ];
@@ -74,7 +79,7 @@ fn model(arguments: &Arguments) -> Result<(Arc<dyn LocalRule>, Vec<f64>), Quanti
     Ok((model.rule().map_err(domain)?, model.starting_scalars()))
 }
 
-fn levels(levels: &[Level]) -> Value {
+fn levels(levels: &[RepeatedEigenvalue]) -> Value {
     levels.iter().map(|l| json!([l.value, l.count])).collect()
 }
 

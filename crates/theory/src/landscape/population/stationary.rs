@@ -5,9 +5,9 @@
 //! in all others. What the Hessian then does on the null space (its Schur complement, the others eliminated) is of order
 //! ε² on flat directions, where the risk is quartic, and of order ε³ or less on tangent ones.
 
-use super::{self as population, LandscapeError, Level, merge};
+use super::{self as population, HessianError, RepeatedEigenvalue, merge};
 use didact_math::linalg::{Mat, dot, solve, symmetric_eigen};
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 use didact_model::LocalRule;
 
 /// What the risk does around a stationary point.
@@ -45,7 +45,7 @@ pub struct Classified {
     /// Length of the gradient.
     pub gradient: f64,
     /// Eigenvalues of the Hessian, ascending, equal ones merged.
-    pub spectrum: Vec<Level>,
+    pub spectrum: Vec<RepeatedEigenvalue>,
     /// Eigenvalues below zero: the index.
     pub negative: usize,
     /// Eigenvalues of zero.
@@ -76,7 +76,7 @@ pub fn classify(
     rows: &Mat,
     scalars: &[f64],
     limit: usize,
-) -> Result<Classified, LandscapeError> {
+) -> Result<Classified, HessianError> {
     let hessian = population::hessian(rule, rows, scalars, limit)?;
     let gradient = population::gradient(rule, rows, scalars);
     let gradient = dot(gradient.as_slice(), gradient.as_slice()).sqrt();
@@ -100,7 +100,7 @@ pub fn classify(
     } else {
         0
     };
-    let levels = eigen.values.iter().map(|&value| Level { value, count: 1 }).collect();
+    let levels = eigen.values.iter().map(|&value| RepeatedEigenvalue { value, count: 1 }).collect();
     Ok(Classified {
         kind,
         risk: population::risk(rule, rows, scalars),
@@ -142,7 +142,7 @@ struct Probe<'a> {
 
 impl Probe<'_> {
     /// Null directions on which the Schur complement stays below ε^{5/2}, at every probe.
-    fn tangent_directions(&self) -> Result<usize, LandscapeError> {
+    fn tangent_directions(&self) -> Result<usize, HessianError> {
         let null = self.basis.null.rows();
         let mut sum = Mat::zeros(null, null);
         for probe in 0..PROBES {
@@ -155,9 +155,9 @@ impl Probe<'_> {
     }
 
     /// H_nn − H_no H_oo⁻¹ H_on at the weights moved along a random null direction and relaxed in the others.
-    fn moved_complement(&self, probe: u64) -> Result<Mat, LandscapeError> {
+    fn moved_complement(&self, probe: u64) -> Result<Mat, HessianError> {
         let Basis { null, other } = self.basis;
-        let mut stream = Stream::at(Address { seed: 0, replica: 0, step: probe, lane: 0 });
+        let mut stream = Stream::at(RngAddress { seed: 0, replica: 0, step: probe, lane: 0 });
         let direction = Mat::from_fn(1, null.rows(), |_, _| stream.normal());
         let norm = dot(direction.as_slice(), direction.as_slice()).sqrt();
         let mut moved = shifted(self.rows, &direction.scaled(STEP * self.length / norm).times(null));
@@ -177,7 +177,7 @@ impl Probe<'_> {
         Ok(Mat::from_fn(null.rows(), null.rows(), |a, b| 0.5 * (complement[(a, b)] + complement[(b, a)])))
     }
 
-    fn hessian(&self, rows: &Mat) -> Result<Mat, LandscapeError> {
+    fn hessian(&self, rows: &Mat) -> Result<Mat, HessianError> {
         population::hessian(self.rule, rows, self.scalars, self.limit)
     }
 }

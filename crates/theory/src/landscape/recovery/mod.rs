@@ -22,7 +22,7 @@ mod tanh_sinh;
 
 use super::error::LandscapeError;
 use didact_math::linalg::{Mat, symmetric_eigen};
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 
 /// A link y = h(z, ε).
 pub type Link<'a> = &'a dyn Fn(&[f64], f64) -> f64;
@@ -35,12 +35,12 @@ pub struct WeakRecovery {
     /// Standard error when sampled; 0 when by quadrature.
     pub error: f64,
     /// Which structure of the link was used.
-    pub method: Method,
+    pub method: ConditionalMethod,
 }
 
 /// How the conditional law of z given y was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum ConditionalMethod {
     /// y is a product of powers: ln|y| is a sum of independent variables.
     Product,
     /// y depends on |z| alone, or on one z: all preimages of y on a line.
@@ -57,16 +57,16 @@ pub enum Method {
 pub fn weak_recovery(k: usize, link: Link) -> Result<WeakRecovery, LandscapeError> {
     let (kernel, error, method) = match noise(k, link)? {
         Noise::Additive(s) if k <= 3 => match noisy::kernel(k, link, s) {
-            Some(kernel) => (kernel, 0.0, Method::Noisy),
+            Some(kernel) => (kernel, 0.0, ConditionalMethod::Noisy),
             None => sampled::kernel(k, link)?,
         },
         Noise::Absent => {
             if let Some(kernel) = product::kernel(k, link) {
-                (kernel, 0.0, Method::Product)
+                (kernel, 0.0, ConditionalMethod::Product)
             } else if let Some(kernel) = line::kernel(k, link) {
-                (kernel, 0.0, Method::Line)
+                (kernel, 0.0, ConditionalMethod::Line)
             } else if let Some(kernel) = angular::kernel(k, link) {
-                (kernel, 0.0, Method::Angular)
+                (kernel, 0.0, ConditionalMethod::Angular)
             } else {
                 sampled::kernel(k, link)?
             }
@@ -140,7 +140,7 @@ enum Noise {
 
 /// Probes of the structure of a link: addressed, so that the answer never changes.
 fn probes(k: usize, count: usize) -> Vec<Vec<f64>> {
-    let mut stream = Stream::at(Address { seed: 11, replica: 0, step: 0, lane: 0 });
+    let mut stream = Stream::at(RngAddress { seed: 11, replica: 0, step: 0, lane: 0 });
     (0..count)
         .map(|_| {
             let mut z = vec![0.0; k];
@@ -177,12 +177,12 @@ fn noise(k: usize, link: Link) -> Result<Noise, LandscapeError> {
 mod tests {
     use super::*;
 
-    fn delta(k: usize, link: impl Fn(&[f64], f64) -> f64) -> (f64, Method) {
+    fn delta(k: usize, link: impl Fn(&[f64], f64) -> f64) -> (f64, ConditionalMethod) {
         let found = weak_recovery(k, &link).unwrap();
         (found.delta, found.method)
     }
 
-    fn near(got: (f64, Method), want: f64, tolerance: f64, method: Method) {
+    fn near(got: (f64, ConditionalMethod), want: f64, tolerance: f64, method: ConditionalMethod) {
         assert!(
             (got.0 - want).abs() <= tolerance * want && got.1 == method,
             "{got:?}, expected {want} by {method:?}"
@@ -191,22 +191,27 @@ mod tests {
 
     #[test]
     fn published_values_are_met() {
-        near(delta(1, |z, _| z[0] * z[0]), 0.5, 1e-12, Method::Product);
-        near(delta(2, |z, _| z[0] * z[1]), 0.5937510982222554, 1e-9, Method::Product);
-        near(delta(3, |z, _| z.iter().map(|x| x * x).sum()), 1.5, 1e-12, Method::Line);
-        near(delta(1, |z, e| z[0] * z[0] + 0.5 * e), 0.5416441747635379, 1e-8, Method::Noisy);
+        near(delta(1, |z, _| z[0] * z[0]), 0.5, 1e-12, ConditionalMethod::Product);
+        near(delta(2, |z, _| z[0] * z[1]), 0.5937510982222554, 1e-9, ConditionalMethod::Product);
+        near(delta(3, |z, _| z.iter().map(|x| x * x).sum()), 1.5, 1e-12, ConditionalMethod::Line);
+        near(delta(1, |z, e| z[0] * z[0] + 0.5 * e), 0.5416441747635379, 1e-8, ConditionalMethod::Noisy);
     }
 
     #[test]
     fn a_function_of_the_label_changes_nothing() {
-        near(delta(1, |z, _| (z[0] * z[0] - 3.0).exp()), 0.5, 1e-10, Method::Line);
-        near(delta(2, |z, _| (z[0] * z[1]).powi(3)), 0.5937510982222554, 1e-9, Method::Product);
+        near(delta(1, |z, _| (z[0] * z[0] - 3.0).exp()), 0.5, 1e-10, ConditionalMethod::Line);
+        near(delta(2, |z, _| (z[0] * z[1]).powi(3)), 0.5937510982222554, 1e-9, ConditionalMethod::Product);
     }
 
     #[test]
     fn a_rotated_product_is_a_product() {
         // z1² − z2² = 2 u v in rotated axes, seen by the angular rule.
-        near(delta(2, |z, _| z[0] * z[0] - z[1] * z[1]), 0.5937510982222554, 1e-8, Method::Angular);
+        near(
+            delta(2, |z, _| z[0] * z[0] - z[1] * z[1]),
+            0.5937510982222554,
+            1e-8,
+            ConditionalMethod::Angular,
+        );
     }
 
     #[test]
@@ -214,7 +219,7 @@ mod tests {
         // y = (z² − 1)² forgets on which side of 1 z² lies (for y < 1): against sorted samples.
         let link = |z: &[f64], _: f64| (z[0] * z[0] - 1.0).powi(2);
         let exact = weak_recovery(1, &link).unwrap();
-        assert_eq!(exact.method, Method::Line);
+        assert_eq!(exact.method, ConditionalMethod::Line);
         let (kernel, error, _) = sampled::kernel(1, &link).unwrap();
         assert!(
             (kernel[(0, 0)] - 1.0 / exact.delta).abs() < 5.0 * error + 1e-4,
@@ -233,7 +238,7 @@ mod tests {
         ];
         for (k, link) in links {
             let exact = weak_recovery(k, link).unwrap();
-            assert_ne!(exact.method, Method::Sampled);
+            assert_ne!(exact.method, ConditionalMethod::Sampled);
             let (kernel, error, _) = sampled::kernel(k, link).unwrap();
             let sampled = symmetric_eigen(&kernel).values.pop().unwrap();
             // Bins of finite width lose a little information: 1e-3 of it.

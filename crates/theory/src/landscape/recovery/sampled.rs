@@ -1,9 +1,9 @@
 //! Any link: samples sorted by their label, conditional moments from cells of neighbours.
 
-use super::{KernelSum, Link, Method};
+use super::{ConditionalMethod, KernelSum, Link};
 use crate::landscape::error::LandscapeError;
 use didact_math::linalg::{Mat, symmetric_eigen};
-use didact_math::random::{Address, Stream};
+use didact_math::random::{RngAddress, Stream};
 
 /// Samples per group, groups, and cells.
 const SAMPLES: usize = 1 << 18;
@@ -14,7 +14,7 @@ const CELLS: usize = 512;
 ///
 /// The samples of two independent groups fall into common cells of y, and K ⊗ K is the product of their two estimates: unbiased, where the
 /// square of one estimate would add its variance. Cells have equal numbers of samples; equal labels share a cell.
-pub(super) fn kernel(k: usize, link: Link) -> Result<(Mat, f64, Method), LandscapeError> {
+pub(super) fn kernel(k: usize, link: Link) -> Result<(Mat, f64, ConditionalMethod), LandscapeError> {
     let mut mean = Mat::zeros(k * k, k * k);
     let mut largest = Vec::new();
     for pair in 0..GROUPS / 2 {
@@ -35,7 +35,7 @@ pub(super) fn kernel(k: usize, link: Link) -> Result<(Mat, f64, Method), Landsca
     let n = largest.len() as f64;
     let centre = largest.iter().sum::<f64>() / n;
     let variance = largest.iter().map(|l| (l - centre).powi(2)).sum::<f64>() / (n - 1.0);
-    Ok((mean, (variance / n).sqrt(), Method::Sampled))
+    Ok((mean, (variance / n).sqrt(), ConditionalMethod::Sampled))
 }
 
 /// Independent samples, and their order by label.
@@ -46,7 +46,7 @@ struct Group {
 }
 
 fn group(k: usize, link: Link, number: usize) -> Result<Group, LandscapeError> {
-    let mut stream = Stream::at(Address { seed: 23, replica: number as u32, step: 0, lane: 0 });
+    let mut stream = Stream::at(RngAddress { seed: 23, replica: number as u32, step: 0, lane: 0 });
     let (mut labels, mut latent) = (Vec::with_capacity(SAMPLES), Vec::with_capacity(k * SAMPLES));
     let mut x = vec![0.0; k + 1];
     for _ in 0..SAMPLES {

@@ -1,0 +1,68 @@
+//! Does the simulation agree with the theory? The largest deviation in standard errors.
+
+use crate::error::{AnalysisError, check_length};
+
+/// A standard error below this share of the mean is rounding: the replicas all have one value there.
+const ROUNDING: f64 = 1e-12;
+/// Where the replicas have no spread, mean and prediction must agree to this relative accuracy.
+const AGREES: f64 = 1e-9;
+
+/// Largest |mean − predicted| / standard error over the times of a curve; infinite where the replicas have no
+/// spread, as at a shared start, and do not agree with the prediction to a relative 1e-9. NaN counts as no
+/// deviation.
+///
+/// The deviations at neighbouring times are correlated, because each replica is a curve: what looks like many
+/// deviations is often one. The largest of n independent normal scores exceeds z with a probability of at most
+/// n P(|Z| > z), and correlation only lowers it.
+pub fn largest_deviation(
+    means: &[f64],
+    standard_errors: &[f64],
+    predicted: &[f64],
+) -> Result<f64, AnalysisError> {
+    check_length("standard errors", means.len(), standard_errors.len())?;
+    check_length("predicted values", means.len(), predicted.len())?;
+    let deviations = means.iter().zip(standard_errors).zip(predicted).map(|((mean, error), predicted)| {
+        if *error > ROUNDING * mean.abs() {
+            (mean - predicted).abs() / error
+        } else {
+            f64::from((mean - predicted).abs() > AGREES * mean.abs()) * f64::INFINITY
+        }
+    });
+    Ok(deviations.map(|z| if z.is_nan() { 0.0 } else { z }).fold(0.0, f64::max))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_noise::Noise;
+    use didact_math::random::statistics::SampleMean;
+
+    #[test]
+    fn the_largest_deviation_counts_in_its_own_standard_errors() {
+        let z = largest_deviation(&[1.0, 2.0, 3.0], &[0.1, 0.5, 0.2], &[1.1, 0.5, 3.3]);
+        assert_eq!(z, Ok(3.0));
+        let short = largest_deviation(&[1.0], &[0.1, 0.2], &[1.0]);
+        assert!(matches!(short, Err(AnalysisError::LengthsDiffer { expected: 1, got: 2, .. })));
+    }
+
+    #[test]
+    fn a_shared_start_must_agree_to_rounding() {
+        let z = |predicted: f64| largest_deviation(&[2.0, 1.0], &[0.0, 0.1], &[predicted, 1.0]).expect("z");
+        assert_eq!((z(2.0), z(2.0 + 1e-9)), (0.0, 0.0));
+        assert_eq!(z(2.0 + 1e-8), f64::INFINITY);
+    }
+
+    #[test]
+    fn deviations_of_the_right_theory_are_those_of_student() {
+        // Ten normal replicas at independent times: |t| with 9 degrees of freedom exceeds 2.2622 with 5 %.
+        let mut noise = Noise::new(12);
+        let (times, mut beyond) = (20_000, 0);
+        for _ in 0..times {
+            let mean = SampleMean::of((0..10).map(|_| 1.0 + noise.normal()));
+            let z = largest_deviation(&[mean.value], &[mean.error], &[1.0]).expect("z");
+            beyond += i32::from(z > 2.2622);
+        }
+        // Binomial deviation √(20000 · 0.05 · 0.95) = 31.
+        assert!((beyond - 1000).abs() < 4 * 31, "{beyond}");
+    }
+}

@@ -1,0 +1,78 @@
+//! The spectrum itself: eigenvalues, moments, fluctuations of sampled teachers, coarse-graining.
+
+use super::inputs::{DIMENSION, dimension, optional, refused, spectrum, with_spectrum};
+use didact_math::fits::{Noise, power_law};
+use didact_model::quantity::{Answer, Arguments, Kind, Quantity, QuantityError};
+use serde_json::json;
+
+pub(super) const QUANTITIES: &[Quantity] = &[Quantity {
+    name: "spectrum",
+    summary: "a spectrum of the inputs: eigenvalues, moments, fitted exponent; truncated or coarse-grained if asked",
+    inputs: with_spectrum![
+        DIMENSION,
+        optional("truncate", Kind::Count, "keep only so many of the largest eigenvalues"),
+        optional("groups", Kind::Count, "merge neighbouring eigenvalues into so many groups"),
+        optional("normalise", Kind::Flag, "scale to (1/N) Tr = 1"),
+    ],
+    outputs: &[
+        "eigenvalues",
+        "weights",
+        "rank",
+        "moments",
+        "merged",
+        "dropped",
+        "beta-fit",
+        "N",
+        "teacher-variance",
+        "curve-error",
+        "second-moment-error",
+    ],
+    compute: describe,
+}];
+
+fn describe(arguments: &Arguments) -> Result<Answer, QuantityError> {
+    let given = spectrum(arguments)?;
+    let dimension = dimension(arguments, &given);
+    let mut shown = given.spectrum;
+    if arguments.given("truncate") {
+        shown = shown.truncated(arguments.count("truncate")).map_err(refused)?;
+    }
+    if arguments.given("normalise") && arguments.flag("normalise") {
+        shown = shown.normalised();
+    }
+    let mut coarse = None;
+    if arguments.given("groups") {
+        let (spectrum, error) = shown.coarse_grained(arguments.count("groups")).map_err(refused)?;
+        (shown, coarse) = (spectrum, Some(error));
+    }
+    if let Some(n) = dimension.filter(|_| coarse.is_none() && !arguments.given("truncate")) {
+        shown.multiplicities(n).map_err(refused)?;
+    }
+    let moments: Vec<f64> = (0..4).map(|order| shown.moment(order)).collect();
+    let ranks: Vec<f64> = (1..=shown.len()).map(|k| k as f64).collect();
+    let mut answer: Answer = vec![
+        ("eigenvalues", json!(shown.eigenvalues())),
+        ("weights", json!(shown.weights())),
+        ("rank", json!(ranks)),
+        ("moments", json!(moments)),
+        ("merged", json!(given.merged)),
+        ("dropped", json!(given.dropped)),
+    ];
+    // A power law of the eigenvalues over all ranks: λ_l ∝ l^{−(1+β)}.
+    if let Ok(fit) = power_law(&ranks, shown.eigenvalues(), Noise::Estimated, (0.0, f64::INFINITY)) {
+        answer.push(("beta-fit", json!(-1.0 - fit.exponent)));
+    }
+    if let Some(n) = dimension {
+        let pair = |order: i32| {
+            let nu = shown.moment(2 * order);
+            [2.0 * nu / n as f64, nu / n as f64]
+        };
+        answer.push(("N", json!(n)));
+        answer.push(("teacher-variance", json!([pair(0), pair(1), pair(2)])));
+    }
+    if let Some(error) = coarse {
+        answer.push(("curve-error", json!(error.curve)));
+        answer.push(("second-moment-error", json!(error.second_moment)));
+    }
+    Ok(answer)
+}
