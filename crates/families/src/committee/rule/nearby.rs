@@ -10,10 +10,10 @@
 
 use didact_math::linalg::{Mat, dot};
 
-/// Points that are kept: terms up to the fourth degree.
-const KEPT: usize = 5;
+/// Points that are kept. A multistep method follows the curve with polynomials of up to twelfth degree, so fewer points would see less of it.
+const KEPT: usize = 16;
 /// Terms with larger factors than this would continue the curve too far beyond what is known.
-const FARTHEST: f64 = 3.0;
+const FARTHEST: f64 = 5.0;
 
 /// The last points at which an average was computed, newest last.
 #[derive(Debug, Default)]
