@@ -7,6 +7,7 @@ mod row_flow;
 
 use didact_math::linalg::Mat;
 use didact_math::ode::{self, Direction, Method, Options, Saving, Solution, Stop, VectorField};
+use didact_model::averages::seconds_per_call;
 use didact_model::engine::{Cost, EngineOptions, OptionError};
 use didact_model::observable::Snapshot;
 use didact_model::{
@@ -20,10 +21,9 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
 
-/// A right-hand side that takes this long is timed only once.
-const LONG_CALL: Duration = Duration::from_millis(100);
+/// Averages of a run of usual length that are not continued from earlier ones: half of the right-hand sides of a multistep method.
+const NUMERICAL_CALLS: f64 = 1e3;
 
 /// Products of a right-hand side below which threads cost more than they give.
 const WORTH_THREADS: usize = 2_000_000;
@@ -166,10 +166,8 @@ impl Engine for OrderParameterOde {
         let vectors = 20.0 * blocks * rows * rows * 8.0;
         let call = 2e-7 + blocks * rows.powi(3) * 1e-9 + rows.powi(4) * 2e-10;
         // Averages without closed forms cost what they cost, by the rule and its units: one of them is timed.
-        let seconds = match self.seconds_per_numerical_call(problem) {
-            Some(seconds) => 2e3 * seconds,
-            None => 5e3 * call,
-        };
+        let timed = seconds_per_call(&*problem.rule, self.needed, self.numerical.accuracy());
+        let seconds = timed.map_or(5e3 * call, |seconds| NUMERICAL_CALLS * seconds);
         Cost {
             steps: None,
             memory: vectors + at_a_time * matrices + record.bytes(),
@@ -212,24 +210,6 @@ impl Engine for OrderParameterOde {
 }
 
 impl OrderParameterOde {
-    /// How long one right-hand side takes at the start of replica 0; `None` where averages have closed forms, or there is no start.
-    fn seconds_per_numerical_call(&self, problem: &Problem) -> Option<f64> {
-        let start = problem.start.draw(&problem.setting(0, 0)).ok()?;
-        let (mut flow, state) = Flow::new(problem, &start, self.needed);
-        flow.set_accuracy(self.numerical.accuracy());
-        let mut out = vec![0.0; state.len()];
-        let mut timed = |state: &[f64]| {
-            let begin = Instant::now();
-            flow.field().derivative(0.0, state, &mut out);
-            begin.elapsed()
-        };
-        let first = timed(&state);
-        // The first call may fill tables, and the same state again may find its averages kept: a state nearby is timed.
-        let nearby: Vec<f64> = state.iter().map(|x| x * (1.0 + 1e-3)).collect();
-        let seconds = if first < LONG_CALL { timed(&nearby) } else { first };
-        (flow.worst_error() > 0.0).then_some(seconds.as_secs_f64())
-    }
-
     /// One replica, and what there is to remark about it.
     fn integrate<'r>(
         &self,
