@@ -95,7 +95,7 @@ pub enum AnalysisError {
         requirement: &'static str,
     },
     /// A growth rate was asked of a curve that does not grow so far.
-    #[error("the curve never passes the upper level {level}\n\nhint: run for longer, or lower the level")]
+    #[error("the curve never passes the upper level {level}")]
     LevelNotPassed {
         /// The level.
         level: f64,

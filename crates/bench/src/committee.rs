@@ -158,9 +158,9 @@ fn report_curve(peer: &str, times: Times, work: &serde_json::Value, errors: &[f6
 pub(crate) fn direct() {
     let problem = problem(Some(DIMENSION as u64));
     let weights = dense_weights(DIMENSION);
-    let seat = ReplicaAddress { seed: 1, replica: 0, stage: 0 };
+    let address = ReplicaAddress { seed: 1, replica: 0, stage: 0 };
     let (times, errors) = best_of_3(|| {
-        let chain = DirectChain::from_weights(&problem, weights.clone(), vec![], seat).expect("a chain");
+        let chain = DirectChain::from_weights(&problem, weights.clone(), vec![], address).expect("a chain");
         curve(&problem, chain)
     });
     let work = json!({"N": DIMENSION, "steps": STEPS, "threads": 1, "precision": "f64"});

@@ -97,13 +97,24 @@ fn evidence(claim: &Claim, points: &[Point], measured: &[Measured]) -> Result<(b
         };
         let (ok, text) = compare(&claim.check, estimate, expected);
         holds &= ok;
-        texts.push(if points.len() > 1 && !measure.global {
-            format!("{}: {text}", point.label())
-        } else {
-            text
-        });
+        texts.push((point.label(), text));
     }
-    Ok((holds, texts.join("; ")))
+    Ok((holds, joined(&texts, points.len() > 1 && !measure.global)))
+}
+
+/// Numbers found at several points, each with its point if that is asked for; a number that is the same at all of them once.
+fn joined(texts: &[(String, String)], with_points: bool) -> String {
+    match texts {
+        [(_, first), rest @ ..] if rest.len() > 1 && rest.iter().all(|(_, text)| text == first) => {
+            format!("at all {} points: {first}", texts.len())
+        }
+        _ => {
+            let one = |(point, text): &(String, String)| {
+                if with_points { format!("{point}: {text}") } else { text.clone() }
+            };
+            texts.iter().map(one).collect::<Vec<_>>().join("; ")
+        }
+    }
 }
 
 fn order(key: &str, rising: bool, measure: &Measured, points: &[&Point]) -> Result<(bool, String), String> {
@@ -191,6 +202,16 @@ mod tests {
         assert_eq!(verdict(json!({"at-least": 2, "at-most": 3}), None, &[2.25]), Verdict::Holds);
         assert_eq!(verdict(json!({"at-most": 3}), None, &[f64::NAN]), Verdict::Fails);
         assert_eq!(verdict(json!({"at-most": 3}), None, &[1.0, 4.0]), Verdict::Fails, "one point is enough");
+    }
+
+    #[test]
+    fn a_number_that_is_the_same_everywhere_is_said_once() {
+        let found = |values: &[f64]| {
+            let (points, measured) = points(values);
+            judge(&[&claim(json!({"at-most": 3}), None)], &points, &measured)[0].evidence.clone()
+        };
+        assert_eq!(found(&[2.0; 12]), "at all 12 points: 2.00000 ± 0.10000, at most 3.00000");
+        assert_eq!(found(&[2.0, 1.0, 2.0]).matches("n = ").count(), 3);
     }
 
     #[test]

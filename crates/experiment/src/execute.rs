@@ -11,6 +11,7 @@ use crate::report::Report;
 use crate::results::{Missing, Results};
 use crate::source::Diagnostic;
 use crate::store::{self, Answers, EarlierResults, write_atomically};
+use crate::words::Words;
 use didact_figure::Figure;
 use didact_model::{EngineError, Monitor, Trajectory};
 use rayon::prelude::*;
@@ -133,6 +134,7 @@ impl Experiment {
             "seed": self.resolved.seed(),
             "runs": self.resolved.run.iter().map(|r| json!({"name": r.name, "engine": r.engine.name()})).collect::<Vec<_>>(),
             "points": self.points.len(),
+            "size": if self.reduced_to_quick { "quick" } else if self.full { "full" } else { "normal" },
             "failures": failures,
             "threads": rayon::current_num_threads(),
             "wall-seconds": begun.elapsed().as_secs_f64(),
@@ -270,6 +272,8 @@ impl Experiment {
         let report = Report {
             title: &self.resolved.title,
             about: &self.resolved.about,
+            notice: self.notice(),
+            words: &Words::new(&self.resolved),
             claims: &outcome.claims,
             figures: &figures,
             measures: &measures,
@@ -284,6 +288,17 @@ impl Experiment {
         Ok(())
     }
 
+    /// What a reader of the report must know first.
+    fn notice(&self) -> Option<&'static str> {
+        match (self.reduced_to_quick, self.full) {
+            (true, _) => Some(
+                "A quick run (--quick): smaller than the experiment describes, so that it takes seconds. Without --quick it runs as described.",
+            ),
+            (_, true) => Some("Run at full size (--full): as large as the source."),
+            _ => None,
+        }
+    }
+
     fn measure_rows(&self, measured: &Measured) -> Vec<(String, String)> {
         let text = |value: &Result<Estimate, Missing>| match value {
             Ok(estimate) => estimate.to_string(),
@@ -291,6 +306,10 @@ impl Experiment {
         };
         if measured.global || self.points.len() == 1 {
             return vec![(measured.name.clone(), text(&measured.values[0]))];
+        }
+        let first = text(&measured.values[0]);
+        if measured.values.len() > 2 && measured.values.iter().all(|value| text(value) == first) {
+            return vec![(format!("{} at all {} points", measured.name, self.points.len()), first)];
         }
         let rows = self.points.iter().zip(&measured.values);
         rows.map(|(p, v)| (format!("{} at {}", measured.name, p.label()), text(v))).collect()

@@ -54,6 +54,8 @@ pub struct Experiment {
     pub grids: Vec<Vec<Point>>,
     /// Under `--full`.
     pub full: bool,
+    /// Under `--quick`, and the description says what that changes.
+    pub reduced_to_quick: bool,
 }
 
 impl Experiment {
@@ -69,6 +71,7 @@ impl Experiment {
             record.seed = seed;
         }
         let full = size == Size::Full;
+        let reduced_to_quick = size == Size::Quick && !resolved.quick.is_empty();
         // Names are checked while runs still have the positions that they have in the source.
         names::check_names(&resolved, &source)?;
         let only_full: Vec<RunSpec> = resolved.run.extract_if(.., |r| r.only_full && !full).collect();
@@ -93,7 +96,7 @@ impl Experiment {
                 .map_err(|e| Diagnostic::new(e).at_key(&source, &format!("scan.{index}.quantity")))?;
             grids.push(points::expand(&scan.over, &format!("scan.{index}.over"), &source)?);
         }
-        Ok(Self { resolved, source, points, runs, grids, full })
+        Ok(Self { resolved, source, points, runs, grids, full, reduced_to_quick })
     }
 
     /// Points of all scans together.

@@ -254,7 +254,7 @@ time = 1
 "#;
         assert_eq!(marked(nowhere), r#"where = { "data.dimension" = [1, 2] }"#);
         assert_eq!(marked("[[run]]\nname = \"small\"\nengine = \"direct\"\n"), "name = \"small\"");
-        assert_eq!(error("[[run]]\nname = \"small\"\nengine = \"direct\"\n").place.unwrap().line, 22);
+        assert_eq!(error("[[run]]\nname = \"small\"\nengine = \"direct\"\n").place.unwrap().line, 21);
         assert_eq!(marked("[[run]]\nname = \"third\"\nengine = \"od\"\n"), "engine = \"od\"");
         assert_eq!(marked("[[run]]\nname = \"third\"\nengine = \"ode\"\ntolerance = -1\n"), "tolerance = -1");
         let set =

@@ -134,7 +134,7 @@ impl<'a> Checker<'a> {
         let schema = self.resolve(schema);
         if value.is_array() && self.wants_table(schema) {
             let message = format!("`{path}` is a list; expected a table of keys and values");
-            return fault(path, Diagnostic::new(message).hint(self.keys_of(schema)));
+            return fault(path, Diagnostic::new(message).hint(keys_of(schema)));
         }
         let name = path.rsplit('.').find(|part| part.parse::<usize>().is_err()).unwrap_or(path);
         if let (Some(most), Some(number)) = (schema["maximum"].as_f64(), value.as_f64())
@@ -218,20 +218,23 @@ impl<'a> Checker<'a> {
             Value::Array(names) => names.iter().filter_map(Value::as_str).any(of_type),
             _ => true,
         };
+        // A schema of alternatives, such as a list of names, fits where one of them does.
+        let mut alternatives = ["oneOf", "anyOf"].iter().filter_map(|key| schema[*key].as_array());
+        let one_fits = alternatives.all(|all| all.iter().any(|a| self.fits(a, value)));
         let tags = schema["properties"].as_object().into_iter().flatten();
         let mut tags = tags.filter_map(|(key, property)| Some((key, property.get("const")?)));
-        right_type && tags.all(|(key, tag)| value.get(key).is_none_or(|given| given == tag))
+        right_type && one_fits && tags.all(|(key, tag)| value.get(key).is_none_or(|given| given == tag))
     }
+}
 
-    /// The keys of the table that is wanted, for a hint.
-    fn keys_of(&self, schema: &'a Value) -> String {
-        let direct = schema["properties"].as_object();
-        let keys: Vec<String> =
-            direct.into_iter().flatten().take(4).map(|(key, _)| format!("`{key} = …`")).collect();
-        match keys.as_slice() {
-            [] => "write `{ key = value, … }`".into(),
-            keys => format!("write `{{ … }}` with keys such as {}", keys.join(", ")),
-        }
+/// The keys of the table that is wanted, for a hint.
+fn keys_of(schema: &Value) -> String {
+    let direct = schema["properties"].as_object();
+    let keys: Vec<String> =
+        direct.into_iter().flatten().take(4).map(|(key, _)| format!("`{key} = …`")).collect();
+    match keys.as_slice() {
+        [] => "write `{ key = value, … }`".into(),
+        keys => format!("write `{{ … }}` with keys such as {}", keys.join(", ")),
     }
 }
 

@@ -53,9 +53,10 @@ fn section(definition: &Value) -> String {
                 .map_or_else(|| kind(variant), |n| format!("`{n}`"));
             let about = variant["description"].as_str().unwrap_or_default().replace('\n', " ");
             let inner = properties(variant);
-            text += &match inner.is_empty() {
-                true => format!("- {name}: {about}\n"),
-                false => format!("### {name}\n\n{about}\n\n{inner}"),
+            text += &if inner.is_empty() {
+                format!("- {name}: {about}\n")
+            } else {
+                format!("### {name}\n\n{about}\n\n{inner}")
             };
         }
     }

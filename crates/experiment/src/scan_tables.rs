@@ -2,7 +2,8 @@
 
 use crate::claims::digits;
 use crate::quantities::{Entries, Scan};
-use crate::report::escape;
+use crate::words::Words;
+use didact_figure::interactive::{Prose, escape};
 use serde_json::Value;
 
 /// Longer scans are curves: they stand in their own files.
@@ -11,7 +12,7 @@ const MOST_ROWS: usize = 60;
 const MOST_NUMBERS: usize = 8;
 
 /// The table of a scan; `None` if it is too long, or has nothing to show.
-pub(crate) fn html(scan: &Scan) -> Option<String> {
+pub(crate) fn html(scan: &Scan, words: &Words, prose: &mut Prose) -> Option<String> {
     if scan.rows.is_empty() || scan.rows.len() > MOST_ROWS {
         return None;
     }
@@ -27,7 +28,8 @@ pub(crate) fn html(scan: &Scan) -> Option<String> {
         return None;
     }
     let cell = |tag: &str, text: &str| format!("<{tag}>{}</{tag}>", escape(text));
-    let head: String = varying.iter().chain(&entries).map(|name| cell("th", name)).collect();
+    let head: String =
+        varying.iter().chain(&entries).map(|name| format!("<th>{}</th>", words.key(name, prose))).collect();
     let mut body = String::new();
     for ((inputs, known), (_, result)) in inputs.iter().zip(&known).zip(&scan.rows) {
         body += "<tr>";
@@ -42,7 +44,9 @@ pub(crate) fn html(scan: &Scan) -> Option<String> {
         body += "</tr>\n";
     }
     let name = escape(&scan.name);
-    Some(format!("<h3>{name}</h3><table class=small><tr>{head}</tr>\n{body}</table>\n"))
+    Some(format!(
+        "<h3>{name}</h3><div class=scroll><table class=small><tr>{head}</tr>\n{body}</table></div>\n"
+    ))
 }
 
 /// Inputs with the fields of tables under dotted names, as text.
@@ -110,7 +114,8 @@ mod tests {
             (Point { index, values }, entries)
         };
         let rows = vec![row(0, 1.0, Ok(json!(6.25))), row(1, 2.0, Err("no <answer>".into()))];
-        let html = html(&Scan { name: "losses".into(), rows }).unwrap();
+        let scan = Scan { name: "losses".into(), rows };
+        let html = html(&scan, &Words::default(), &mut Prose::default()).unwrap();
         assert!(html.contains("<h3>losses</h3>"));
         assert!(html.contains("<tr><th>model.loss.kappa</th><th>delta</th></tr>"), "{html}");
         assert!(html.contains("<td>6.25"), "{html}");
@@ -124,6 +129,7 @@ mod tests {
             let values = [("x".to_string(), json!(index))].into();
             (Point { index, values }, Ok([("y".to_string(), json!(1.0))].into()))
         };
-        assert_eq!(html(&Scan { name: "curve".into(), rows: (0..61).map(row).collect() }), None);
+        let scan = Scan { name: "curve".into(), rows: (0..61).map(row).collect() };
+        assert_eq!(html(&scan, &Words::default(), &mut Prose::default()), None);
     }
 }

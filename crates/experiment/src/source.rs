@@ -25,7 +25,7 @@ pub struct Diagnostic {
     /// What to do.
     pub hint: Option<String>,
     /// Where: file, line (from 1), column (from 1), length, and the line itself.
-    pub place: Option<Place>,
+    pub place: Option<Box<Place>>,
     /// The key that the place was found by.
     key: Option<String>,
 }
@@ -65,7 +65,7 @@ impl Diagnostic {
 
     /// About a key of the source.
     pub fn at_key(mut self, source: &Source, path: &str) -> Self {
-        self.place = source.find_key(path).map(|range| source.place(range));
+        self.place = source.find_key(path).map(|range| Box::new(source.place(range)));
         self.key = Some(path.to_string());
         self
     }
@@ -229,7 +229,7 @@ impl Source {
             length: 1,
             text,
         };
-        Diagnostic { message: error.to_string(), hint: None, place: Some(place), key: None }
+        Diagnostic { message: error.to_string(), hint: None, place: Some(Box::new(place)), key: None }
     }
 
     /// A message of the deserialiser, with the nearest match for unknown names and the best place known.
@@ -253,21 +253,35 @@ impl Source {
                 self.text.get(s.clone()).is_some_and(|t| t.contains(unknown) && !t.contains('\n'))
             });
             let range = exact.or_else(|| self.find_word(unknown, kind == "key")).or(span);
-            diagnostic.place = range.map(|r| self.place(r));
+            diagnostic.place = range.map(|r| Box::new(self.place(r)));
             return diagnostic;
         }
-        // Tables whose keys depend on each other are judged as a whole; the name that a message begins with finds the line.
-        let named = |span: &Range<usize>| {
-            let mut names = message.split('`').skip(1).step_by(2);
-            if message.starts_with("unknown engine ") {
-                let value = self.find_word_in(span.clone(), names.next()?, false)?;
-                return Some(value.start - 1..value.end + 1);
-            }
-            let about_a_run = message.starts_with("run ");
-            names.find_map(|name| self.find_word_in(span.clone(), name, true)).filter(|_| about_a_run)
-        };
-        diagnostic.place = span.map(|span| self.place(named(&span).unwrap_or(span)));
+        let named = span.clone().and_then(|span| self.find_in_run(message, span));
+        diagnostic.place = named.or(span).map(|range| Box::new(self.place(range)));
         diagnostic
+    }
+
+    /// What a message about a whole run speaks of: its engine, or the first key of the run that the message names. A run is
+    /// judged as a whole, since its engine decides which keys it may have.
+    fn find_in_run(&self, message: &str, span: Range<usize>) -> Option<Range<usize>> {
+        let table = self.whole_table(span);
+        let mut names = message.split('`').skip(1).step_by(2);
+        if message.starts_with("unknown engine ") {
+            let value = self.find_word_in(table, names.next()?, false)?;
+            return Some(value.start - 1..value.end + 1);
+        }
+        if !message.starts_with("run ") {
+            return None;
+        }
+        names.find_map(|name| self.find_word_in(table.clone(), name, true))
+    }
+
+    /// The text of a table: its parser gives the header alone where there is one, and the keys follow up to the next header.
+    fn whole_table(&self, span: Range<usize>) -> Range<usize> {
+        let is_header = self.text.get(span.clone()).is_some_and(|text| text.starts_with('['));
+        let next = self.text.get(span.end..).and_then(|rest| rest.find("\n["));
+        let end = next.map_or(self.text.len(), |at| span.end + at);
+        if is_header { span.start..end } else { span }
     }
 
     fn place(&self, range: Range<usize>) -> Place {
@@ -342,7 +356,7 @@ impl Source {
                 let entry = list.get(index.unwrap_or(0));
                 table = entry.and_then(|v| v.get_ref().as_table());
                 // A key that the entry lacks is pointed at in that entry, not in the first one.
-                found = entry.filter(|_| index.is_some()).map(|v| v.span()).or(found);
+                found = entry.filter(|_| index.is_some()).map(toml::Spanned::span).or(found);
             }
             if table.is_none() {
                 return found;
@@ -386,8 +400,13 @@ fn in_plain_words(message: &str) -> String {
             text.replace_range(at..length.map_or(text.len(), |l| end + l), words);
         }
     }
-    let words =
-        [("a sequence", "a list"), ("sequence", "list"), ("a map", "a table"), ("floating point", "number")];
+    let words = [
+        ("wanted ", "expected "),
+        ("a sequence", "a list"),
+        ("sequence", "list"),
+        ("a map", "a table"),
+        ("floating point", "number"),
+    ];
     words
         .iter()
         .fold(text, |text, (from, to)| text.replace(from, to))
@@ -435,5 +454,22 @@ mod tests {
         assert_eq!((place.line, place.column, place.text.as_str()), (3, 17, "learning-rate = -1"));
         let parent = Diagnostic::new("bad").at_key(&source, "training.batch").place.unwrap();
         assert_eq!(parent.line, 2);
+    }
+
+    #[test]
+    fn messages_about_a_run_point_into_that_run() {
+        let place = |text: &str| {
+            let source = Source { name: "x.toml".into(), text: text.into() };
+            let place = source.description().unwrap_err().place.unwrap();
+            (place.line, place.column, place.length)
+        };
+        let first = "title = \"a\"\n[[run]]\nname = \"b\"\nengine = \"ode\"\ntolerance = 1e-6\n";
+        let second = |rest: &str| format!("{first}\n[[run]]\nname = \"c\"\n{rest}");
+        assert_eq!(place(&second("engine = \"odee\"\n[data]\n")), (9, 10, 6));
+        assert_eq!(place(&second("engine = \"reduced\"\ntolerance = 1e-6\n[data]\n")), (10, 1, 9));
+        assert_eq!(place(&second("engine = \"ode\"\ntolerance = \"low\"\n")), (10, 13, 5));
+        assert_eq!(place(&second("engine = \"ode\"\ntolernce = 1\n")), (10, 1, 8));
+        let inline = "title = \"a\"\nrun = [{ name = \"b\", engine = \"reduced\", spread = 2 }]\n";
+        assert_eq!(place(inline), (2, 42, 6));
     }
 }

@@ -51,6 +51,12 @@ pub(crate) fn files() -> impl Iterator<Item = (&'static str, Vec<u8>)> {
     FACES.iter().map(|(&name, bytes)| (name, bytes.to_vec()))
 }
 
+/// A letter that stands for a face in ids.
+pub(crate) fn letter(font: &str) -> char {
+    let place = NAMES.iter().position(|name| *name == font).unwrap_or(NAMES.len());
+    char::from(b'a' + place as u8)
+}
+
 /// Whether `font` has a glyph for `character`.
 pub(crate) fn has(font: &str, character: char) -> bool {
     face(font).and_then(|face| face.glyph_index(character)).is_some()

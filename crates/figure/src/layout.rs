@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::figure::{Figure, Legend, Width};
 use crate::label::Block;
 use crate::plan::{Margins, PanelPlan, Sizes};
-use crate::scene::{Rect, Scene};
+use crate::scene::{Rect, Role, Scene};
 use crate::series::{Book, legend_of};
 use crate::tex::Typesetter;
 
@@ -45,8 +45,9 @@ fn attempt(figure: &Figure, headroom: &[f64]) -> Result<(Scene, Vec<f64>)> {
         width - 2.0 * PAD,
     )?;
 
-    let (mut items, mut insets) = (Vec::new(), Vec::new());
+    let (mut items, mut placed) = (Vec::new(), Vec::new());
     title.draw(&mut items, width / 2.0, PAD, draw::BLACK);
+    draw::group(&mut items, 0, Role::Heading);
     let mut top = PAD + if title.is_empty() { 0.0 } else { title.height() + ROW_GAP };
     let context = Context { typesetter: &typesetter, book: &book };
     let (frame_width, frame_height) = grid.frame;
@@ -62,9 +63,10 @@ fn attempt(figure: &Figure, headroom: &[f64]) -> Result<(Scene, Vec<f64>)> {
             let mut plan = grid.plans[index].clone();
             // Letters of a column stand below each other.
             plan.margins.left = before;
-            let drawn = draw::panel(&context, panel, &letters[index], &plan, cell, legend_of(figure, panel))?;
+            let legend = legend_of(figure, panel);
+            let drawn = draw::panel(&context, panel, &letters[index], &plan, cell, placed.len(), legend)?;
             items.extend(drawn.items);
-            insets.push(drawn.insets);
+            placed.extend(drawn.placed);
             wanted.push(drawn.headroom);
             left += frame_width + after + COLUMN_GAP;
         }
@@ -77,7 +79,7 @@ fn attempt(figure: &Figure, headroom: &[f64]) -> Result<(Scene, Vec<f64>)> {
         height += legend.height();
     }
     let (title, description) = (figure.title.clone(), figure.caption.clone());
-    Ok((Scene { width, height: height + PAD, title, description, items, insets }, wanted))
+    Ok((Scene { width, height: height + PAD, title, description, items, panels: placed }, wanted))
 }
 
 fn width(figure: &Figure) -> f64 {

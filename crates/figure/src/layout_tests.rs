@@ -172,14 +172,7 @@ fn too_many_columns_are_refused_with_the_room_they_leave() {
 fn frames_of_one_column_are_aligned() {
     let panel = |low: f64| Panel { layers: vec![line([0.0, 1.0], [low, low + 1e-3])], ..Panel::default() };
     let figure = Figure { panels: vec![panel(0.0), panel(1234.5)], columns: Some(1), ..Figure::default() };
-    let lefts: Vec<f64> = page(&figure)
-        .unwrap()
-        .items
-        .iter()
-        .filter_map(
-            |item| if let crate::scene::Item::Clipped { to, .. } = item { Some(to.left) } else { None },
-        )
-        .collect();
+    let lefts: Vec<f64> = page(&figure).unwrap().panels.iter().map(|panel| panel.view.frame.left).collect();
     assert_eq!(lefts.len(), 2);
     assert_eq!(lefts[0], lefts[1]);
 }

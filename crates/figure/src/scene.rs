@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use crate::plan::Margins;
+use crate::scale::View;
 use crate::tex::Typeset;
 
 /// A page.
@@ -12,9 +14,38 @@ pub(crate) struct Scene {
     pub(crate) title: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) items: Vec<Item>,
-    /// Where the insets of each panel went: left, bottom, width and height as fractions of the panel's frame.
-    #[allow(dead_code)]
-    pub(crate) insets: Vec<Vec<[f64; 4]>>,
+    /// Where the panels are, each followed by its insets: the order of their numbers in [`Role::Panel`].
+    pub(crate) panels: Vec<Placed>,
+}
+
+/// Where a panel or an inset is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placed {
+    pub(crate) view: View,
+    /// The frame with its labels.
+    pub(crate) outer: Rect,
+    pub(crate) inset: bool,
+    /// Radius of its markers.
+    pub(crate) marker: f64,
+}
+
+/// What a group of items is. The script of a page finds its parts by this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Heading above all panels.
+    Heading,
+    /// A panel or inset, by its number on the page.
+    Panel(usize),
+    /// A layer, by its place among the layers of the panel, and the number of its series in the figure.
+    Layer { layer: usize, series: Option<usize> },
+    /// Error bars of a layer.
+    Bars,
+    /// Ticks and their labels.
+    Ticks,
+    /// A label that belongs to a place in the panel.
+    Note,
+    /// A line of a legend, by the number of its series.
+    Entry(usize),
 }
 
 /// One thing on the page.
@@ -33,6 +64,10 @@ pub(crate) enum Item {
     },
     Clipped {
         to: Rect,
+        items: Vec<Item>,
+    },
+    Group {
+        role: Role,
         items: Vec<Item>,
     },
 }
@@ -99,6 +134,15 @@ impl Rect {
     }
     pub(crate) fn grown(&self, by: f64) -> Self {
         Self { left: self.left - by, top: self.top - by, right: self.right + by, bottom: self.bottom + by }
+    }
+    /// The rectangle with room around it.
+    pub(crate) fn with(&self, margins: &Margins) -> Self {
+        Self {
+            left: self.left - margins.left,
+            right: self.right + margins.right,
+            top: self.top - margins.top,
+            bottom: self.bottom + margins.bottom,
+        }
     }
     pub(crate) fn shifted(&self, dx: f64, dy: f64) -> Self {
         Self { left: self.left + dx, top: self.top + dy, right: self.right + dx, bottom: self.bottom + dy }
@@ -179,7 +223,7 @@ impl Scene {
             for item in items {
                 match item {
                     Item::Text(text) => texts.push(text),
-                    Item::Clipped { items, .. } => collect(items, texts),
+                    Item::Clipped { items, .. } | Item::Group { items, .. } => collect(items, texts),
                     Item::Path { .. } | Item::Image { .. } => {}
                 }
             }

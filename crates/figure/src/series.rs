@@ -18,6 +18,8 @@ pub(crate) struct Style {
 /// A line of a legend: the text and the parts of its series.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Entry {
+    /// Number of the series in the figure.
+    pub(crate) series: usize,
     pub(crate) text: String,
     pub(crate) line: Option<(String, Stroke)>,
     pub(crate) band: Option<String>,
@@ -29,6 +31,8 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 pub(crate) struct Book {
     series: BTreeMap<String, Look>,
+    /// Names of all series in reading order, those of guides and slopes too.
+    names: Vec<String>,
 }
 
 /// Number of a series in the palette, and its own colour if it asked for one.
@@ -69,7 +73,18 @@ impl Book {
                 }
             }
         }
-        Ok(Self { series })
+        let mut names: Vec<String> = Vec::new();
+        for name in every_layer(figure).filter_map(Layer::series) {
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(Self { series, names })
+    }
+
+    /// Number of a series in the figure.
+    pub(crate) fn number(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|known| known == name)
     }
 
     /// Styles of the layers of a panel. Layers without a name take the numbers after those already used in the panel.
@@ -119,7 +134,7 @@ impl Book {
                 let Some(name) = layer.series() else { continue };
                 let place = names.iter().position(|known| known == name).unwrap_or_else(|| {
                     names.push(name.to_owned());
-                    entries.push(Entry::default());
+                    entries.push(Entry { series: self.number(name).unwrap_or_default(), ..Entry::default() });
                     names.len() - 1
                 });
                 let entry = &mut entries[place];

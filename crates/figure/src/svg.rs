@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::fonts;
-use crate::scene::{Fill, Item, Path, Pen, Rect, Scene, Step, Text};
+use crate::scene::{Fill, Item, Path, Pen, Rect, Role, Scene, Step, Text};
 use crate::tex::Mark;
 
 /// How glyphs are written.
@@ -96,6 +96,13 @@ impl Writer {
                 }
                 self.body.push_str("</g>\n");
             }
+            Item::Group { role, items } => {
+                let _ = writeln!(self.body, "<g {}>", attributes(*role));
+                for item in items {
+                    self.item(item);
+                }
+                self.body.push_str("</g>\n");
+            }
         }
     }
 
@@ -126,28 +133,33 @@ impl Writer {
 
     fn text(&mut self, text: &Text) {
         let turn = if text.upright { " rotate(-90)" } else { "" };
+        // Outlines are drawn in thousandths of an em.
+        let scale = match self.glyphs {
+            Glyphs::Outlines => format!(" scale({})", rounded(text.size / 1000.0, 6)),
+            Glyphs::Characters => String::new(),
+        };
         let _ = write!(
             self.body,
-            "<g transform=\"translate({} {}){turn}\" fill=\"{}\"><title>{}</title>",
+            "<g transform=\"translate({} {}){turn}{scale}\" fill=\"{}\"><title>{}</title>",
             number(text.x),
             number(text.y),
             text.colour,
             escape(&text.typeset.source)
         );
+        match self.glyphs {
+            Glyphs::Outlines => {
+                let marks = outlines(&text.typeset.marks, &text.colour, &mut self.outlines);
+                self.body.push_str(&marks);
+            }
+            Glyphs::Characters => self.characters(text),
+        }
+        self.body.push_str("</g>\n");
+    }
+
+    fn characters(&mut self, text: &Text) {
         let size = text.size;
         for mark in &text.typeset.marks {
             match mark {
-                Mark::Glyph { x, y, scale, font, character } if self.glyphs == Glyphs::Outlines => {
-                    self.outlines.insert((font.clone(), *character));
-                    let scale = scale * size / 1000.0;
-                    let _ = write!(
-                        self.body,
-                        "<use href=\"#{}\" transform=\"translate({} {}) scale({scale:.5})\"/>",
-                        glyph_id(font, *character),
-                        number(x * size),
-                        number(y * size)
-                    );
-                }
                 Mark::Glyph { x, y, scale, font, character } => {
                     let _ = write!(
                         self.body,
@@ -159,31 +171,54 @@ impl Writer {
                     );
                 }
                 Mark::Shape { path, filled } => {
-                    let path = scaled(path, size);
-                    let paint = if *filled {
-                        String::new()
-                    } else {
-                        // Rules of TeX are 0.04 em thick.
-                        format!(
-                            " fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"",
-                            text.colour,
-                            number(0.04 * size)
-                        )
-                    };
-                    let _ = write!(self.body, "<path d=\"{}\"{paint}/>", path_data(&path, 3));
+                    let paint = if *filled { String::new() } else { rule(&text.colour, RULE * size) };
+                    let data = path_data(&scaled(path, size), 3);
+                    let _ = write!(self.body, "<path d=\"{data}\"{paint}/>");
                 }
             }
         }
-        self.body.push_str("</g>\n");
     }
+}
+
+/// Thickness of the rules of TeX in em.
+const RULE: f64 = 0.04;
+
+fn rule(colour: &str, width: f64) -> String {
+    format!(" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{}\"", number(width))
+}
+
+/// The ink of a label in thousandths of an em, as outlines; `used` learns which glyphs must be defined.
+pub(crate) fn outlines(marks: &[Mark], colour: &str, used: &mut BTreeSet<(String, char)>) -> String {
+    let mut out = String::new();
+    for mark in marks {
+        match mark {
+            Mark::Glyph { x, y, scale, font, character } => {
+                used.insert((font.clone(), *character));
+                let (id, x, y) = (glyph_id(font, *character), rounded(1000.0 * x, 0), rounded(1000.0 * y, 0));
+                let _ = if *scale == 1.0 {
+                    let x = if x == "0" { String::new() } else { format!(" x=\"{x}\"") };
+                    let y = if y == "0" { String::new() } else { format!(" y=\"{y}\"") };
+                    write!(out, "<use href=\"#{id}\"{x}{y}/>")
+                } else {
+                    let scale = rounded(*scale, 3);
+                    write!(out, "<use href=\"#{id}\" transform=\"translate({x} {y}) scale({scale})\"/>")
+                };
+            }
+            Mark::Shape { path, filled } => {
+                let paint = if *filled { String::new() } else { rule(colour, 1000.0 * RULE) };
+                let _ = write!(out, "<path d=\"{}\"{paint}/>", path_data(&scaled(path, 1000.0), 0));
+            }
+        }
+    }
+    out
 }
 
 // Ids are made of what they name. The same id in two figures of one page therefore stands for the same thing, and a figure has
 // the same bytes in its own file and in the page.
 
-/// Id of a glyph: `Main-Regular-78` for x.
+/// Id of a glyph: `gi-78` for x of the ninth face.
 pub(crate) fn glyph_id(font: &str, character: char) -> String {
-    format!("{font}-{:x}", u32::from(character))
+    format!("g{}-{:x}", fonts::letter(font), u32::from(character))
 }
 
 /// The definition of a glyph, 1000 units to the em.
@@ -193,6 +228,22 @@ pub(crate) fn outline(font: &str, character: char) -> String {
         glyph_id(font, character),
         path_data(&fonts::outline(font, character), 0)
     )
+}
+
+/// How the script of a page finds a group.
+fn attributes(role: Role) -> String {
+    match role {
+        Role::Heading => "class=\"heading\"".to_owned(),
+        Role::Panel(number) => format!("class=\"panel\" data-panel=\"{number}\""),
+        Role::Layer { layer, series } => {
+            let series = series.map_or(String::new(), |number| format!(" data-series=\"{number}\""));
+            format!("data-layer=\"{layer}\"{series}")
+        }
+        Role::Bars => "class=\"bars\"".to_owned(),
+        Role::Ticks => "class=\"ticks\"".to_owned(),
+        Role::Note => "class=\"note\"".to_owned(),
+        Role::Entry(series) => format!("class=\"entry\" data-series=\"{series}\""),
+    }
 }
 
 fn clip_id(clip: &Rect) -> String {
@@ -215,7 +266,7 @@ fn scaled(path: &Path, by: f64) -> Path {
     )
 }
 
-fn path_data(path: &Path, digits: usize) -> String {
+pub(crate) fn path_data(path: &Path, digits: usize) -> String {
     let mut data = String::new();
     let mut put = |letter: char, values: &[f64]| {
         data.push(letter);
@@ -244,7 +295,7 @@ fn number(value: f64) -> String {
     rounded(value, 2)
 }
 
-fn rounded(value: f64, digits: usize) -> String {
+pub(crate) fn rounded(value: f64, digits: usize) -> String {
     let text = format!("{value:.digits$}");
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     if text == "-0" { "0".to_owned() } else { text.to_owned() }

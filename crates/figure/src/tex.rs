@@ -78,9 +78,9 @@ fn typeset(label: &str, bold: bool) -> Result<Typeset> {
     Ok(whole)
 }
 
-/// A stretch of a label.
+/// A stretch of a label: text, or what stands between dollar signs.
 #[derive(Debug, PartialEq)]
-enum Piece {
+pub(crate) enum Piece {
     Text(String),
     /// `start` is the character position of the formula in the label, from 0.
     Math {
@@ -89,7 +89,7 @@ enum Piece {
     },
 }
 
-fn pieces(label: &str) -> Result<Vec<Piece>> {
+pub(crate) fn pieces(label: &str) -> Result<Vec<Piece>> {
     let mut pieces = Vec::new();
     let mut text = String::new();
     let mut characters = label.chars().enumerate().peekable();

@@ -151,10 +151,7 @@ fn the_same_figure_gives_the_same_bytes() {
     assert!(didact_figure::to_png(&figure, 100.0).unwrap() == didact_figure::to_png(&figure, 100.0).unwrap());
     #[cfg(feature = "pdf")]
     assert!(didact_figure::to_pdf(&figure).unwrap() == didact_figure::to_pdf(&figure).unwrap());
-    assert!(
-        didact_figure::interactive::div(&figure, "a").unwrap()
-            == didact_figure::interactive::div(&figure, "a").unwrap()
-    );
+    assert!(didact_figure::to_html(&figure).unwrap() == didact_figure::to_html(&figure).unwrap());
 }
 
 #[cfg(feature = "png")]

@@ -20,10 +20,10 @@
 //! The solution is w = 1 − e^{−t}, so the time is ln(1/√0.02).
 //!
 //! ```
-//! use didact_math::ode::{Direction, Event, FieldFn, Options, Stop, solve};
+//! use didact_math::ode::{Direction, FieldFn, OdeEvent, Options, Stop, solve};
 //!
 //! let mut flow = FieldFn::new(1, |_time, w: &[f64], out: &mut [f64]| out[0] = 1.0 - w[0]);
-//! let learned = Event::new("learned", |_time, w: &[f64]| 0.5 * (1.0 - w[0]).powi(2) - 0.01)
+//! let learned = OdeEvent::new("learned", |_time, w: &[f64]| 0.5 * (1.0 - w[0]).powi(2) - 0.01)
 //!     .direction(Direction::Falling)
 //!     .terminal();
 //! let solution = solve(&mut flow, 0.0, &[0.0], 100.0, &[1.0], &[learned], &Options::default())?;

@@ -317,6 +317,6 @@ mod tests {
         assert_eq!(read(r#"{ "kind": "square" }"#), Loss::HALF_SQUARE);
         assert_eq!(read(r#"{ "kind": "square", "weight": 2 }"#), Loss::from(Prefactor::One));
         assert_eq!(serde_json::to_string(&Loss::HALF_SQUARE).unwrap(), r#"{"kind":"square"}"#);
-        assert!(serde_json::from_str::<Loss>(r#"{ "kind": "log-cosh", "kappa": 1 }"#).is_err());
+        assert!(serde_json::from_str::<Loss>(r#"{ "kind": "square", "kappa": 1 }"#).is_err());
     }
 }

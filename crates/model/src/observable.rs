@@ -271,14 +271,18 @@ impl Observable for Formula {
     }
 }
 
+/// The names that every model has, for hints.
+fn common_names() -> String {
+    let names: Vec<&str> =
+        CATALOGUE.iter().map(|(name, _)| *name).filter(|name| *name != "expression").collect();
+    names.join(", ")
+}
+
 /// Why a text names no observable.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ObservableError {
     /// Not a name.
-    #[error(
-        "`{name}` is not an observable\n\nhint: use loss, train_loss, test_loss, Q[i,j], R[i,n], T[n,m], norm[i], alignment[i,n], scalar[j]{also}, \
-         or an expression of these"
-    )]
+    #[error("`{name}` is not an observable\n\nhint: use {}{also}, or an expression of these", common_names())]
     Unknown {
         /// The text.
         name: String,

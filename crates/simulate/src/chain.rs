@@ -110,7 +110,7 @@ pub enum ReplicaOrder<C> {
     },
 }
 
-/// The part of a random number's address that a chain has for itself: [`didact_math::random::Address`] adds step and lane.
+/// The part of a random number's address that a chain has for itself: [`didact_math::random::RngAddress`] adds step and lane.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplicaAddress {
     /// Seed of the experiment.

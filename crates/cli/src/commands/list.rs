@@ -13,8 +13,11 @@ use serde_json::{Value, json};
 /// Name and one line.
 type Rows = Vec<(String, String)>;
 
+/// A list by its name, and what makes it.
+type Group = (&'static str, fn() -> Rows);
+
 /// The lists, in the order in which they are printed.
-const GROUPS: [(&str, fn() -> Rows); 7] = [
+const GROUPS: [Group; 7] = [
     ("families", || owned(Model::catalogue())),
     ("engines", || EngineSpec::catalogue().into_iter().map(|e| (e.name, e.about.into())).collect()),
     ("activations", || owned(didact_math::activation::catalogue())),
@@ -128,7 +131,7 @@ pub(crate) fn papers(papers: &[Paper], as_json: bool) -> Result<(), Diagnostic> 
     say!("papers");
     say!("  {:<24} {:>7}  {:>10} {:>10} {:>10}  title", "key", "figures", "--quick", "normal", "--full");
     for (paper, costs) in papers.iter().zip(&costs) {
-        let [quick, normal, full] = costs.map(|cost| cost.words());
+        let [quick, normal, full] = costs.map(PlannedCost::words);
         let figures = paper.figures.len();
         say!("  {:<24} {figures:>7}  {quick:>10} {normal:>10} {full:>10}  {}", paper.key, paper.row.title);
     }

@@ -2,7 +2,9 @@
 
 use super::{list, run, show};
 use crate::exit::Ending;
+use crate::papers::Paper;
 use crate::{Options, papers};
+use didact_experiment::index_page::{self, Entry};
 use didact_experiment::{Diagnostic, Experiment};
 use serde_json::json;
 
@@ -22,15 +24,29 @@ pub(crate) fn reproduce(wanted: &[String], options: &Options) -> Result<Ending, 
     let mut experiments = Vec::new();
     for (paper, figure) in chosen {
         let experiment = Experiment::new(figure.source(paper.key), options.size.size(), options.seed)?;
-        experiments.push((format!("{}/{}", paper.key, figure.name), experiment));
+        experiments.push((paper, format!("{}/{}", paper.key, figure.name), experiment));
     }
     let (mut outcome, mut reports) = (Ending::Done, Vec::new());
-    for (name, experiment) in &experiments {
+    let mut pages: Vec<(&Paper, Vec<Entry>)> = Vec::new();
+    for (paper, name, experiment) in &experiments {
         let finished = run::execute(experiment, options)?;
         let title = format!("{name}: {}", experiment.resolved.title);
         let (report, ended) = show::finished(&title, &finished, options.json);
         outcome = outcome.and(ended);
         reports.extend(report);
+        let entry = Entry::read(name, &finished.folder);
+        match pages.iter_mut().find(|(known, _)| known.key == paper.key) {
+            Some((_, entries)) => entries.extend(entry),
+            None => pages.push((paper, entry.into_iter().collect())),
+        }
+    }
+    for (paper, entries) in pages.iter().filter(|(_, entries)| entries.len() > 1) {
+        let row = &paper.row;
+        let path = index_page::write(&options.out, paper.key, &row.title, &row.citation, entries)
+            .map_err(|error| Diagnostic::new(format!("cannot write the page of {}: {error}", paper.key)))?;
+        if !options.json {
+            say!("{}: all figures on one page, {}", paper.key, path.display());
+        }
     }
     if options.json {
         say!("{:#}", json!(reports));

@@ -33,8 +33,8 @@ fn run(name: &str, text: &str) -> Output {
 }
 
 fn finished(out: &Path) -> Option<PathBuf> {
-    let entries = std::fs::read_dir(out).unwrap().flatten().map(|e| e.path());
-    entries.filter(|p| p.is_dir() && p.extension().is_none_or(|e| e != "partial")).next()
+    let mut entries = std::fs::read_dir(out).unwrap().flatten().map(|e| e.path());
+    entries.find(|p| p.is_dir() && p.extension().is_none_or(|e| e != "partial"))
 }
 
 fn text(output: &Output) -> String {

@@ -153,6 +153,7 @@ impl JsonSchema for RunSpec {
             "description".into(),
             "One engine on the problem, with the options of the engine.".into(),
         );
+        schema.insert("unevaluatedProperties".into(), false.into());
         schema
     }
 }

@@ -84,6 +84,6 @@ impl<'a> Dependency<'a> {
     }
 }
 
-fn named<'a>(key: impl Into<Cow<'static, str>>, name: &'a str) -> NamedAt<'a> {
+fn named(key: impl Into<Cow<'static, str>>, name: &str) -> NamedAt<'_> {
     NamedAt { key: key.into(), name }
 }

@@ -5,7 +5,7 @@ use super::{BLACK, pen};
 use crate::label::text;
 use crate::layer::Stroke;
 use crate::plan::{AxisPlan, BAR_GAP, BAR_WIDTH, BarPlan, LETTER, PanelPlan, Sizes, x_label_gap};
-use crate::scene::{Item, Path, Rect};
+use crate::scene::{Item, Path, Rect, Role};
 
 pub(super) fn draw(items: &mut Vec<Item>, plan: &PanelPlan, frame: Rect) {
     let sizes = &plan.sizes;
@@ -26,10 +26,13 @@ pub(super) fn draw(items: &mut Vec<Item>, plan: &PanelPlan, frame: Rect) {
     };
     plan.y.ticks.major.iter().for_each(|tick| both_sides_y(&mut major, tick.value, sizes.major));
     plan.y.ticks.minor.iter().for_each(|&value| both_sides_y(&mut minor, value, sizes.minor));
+    let first = items.len();
     ruled(items, minor, 0.7 * sizes.pen);
     ruled(items, major, sizes.pen);
+    super::group(items, first, Role::Ticks);
     ruled(items, frame.path(), sizes.pen);
 
+    let first = items.len();
     let size = sizes.tick_label;
     let (rise, fall) = plan.x.rise();
     let top = frame.bottom + x_label_gap(sizes);
@@ -48,24 +51,21 @@ pub(super) fn draw(items: &mut Vec<Item>, plan: &PanelPlan, frame: Rect) {
             BLACK,
         ));
     }
+    super::group(items, first, Role::Ticks);
     let below =
         if plan.x.labels.is_empty() { frame.bottom + 2.0 * sizes.gap } else { top + rise + fall + sizes.gap };
     plan.x.label.draw(items, frame.centre().0, below + plan.x_note_line(frame.width()), BLACK);
     if let Some(note) = &plan.x.note {
-        items.push(text(
-            note,
-            frame.right - note.width * size,
-            below + note.height * size,
-            size,
-            false,
-            BLACK,
-        ));
+        let factor =
+            text(note, frame.right - note.width * size, below + note.height * size, size, false, BLACK);
+        items.push(Item::Group { role: Role::Ticks, items: vec![factor] });
     }
     let beside = frame.left - sizes.gap - plan.y.widest() - sizes.gap - plan.y.label.height();
     plan.y.label.draw_upright(items, beside, frame.centre().1, BLACK);
     if let Some(note) = &plan.y.note {
         let baseline = frame.top - sizes.gap - note.depth * size;
-        items.push(text(note, frame.left, baseline, size, false, BLACK));
+        let factor = text(note, frame.left, baseline, size, false, BLACK);
+        items.push(Item::Group { role: Role::Ticks, items: vec![factor] });
     }
     if let Some(letter) = &plan.letter {
         let baseline = frame.top - sizes.gap - letter.depth * LETTER;

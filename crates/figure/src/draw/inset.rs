@@ -4,14 +4,19 @@ use super::{Canvas, fill, panel};
 use crate::error::{Error, Result};
 use crate::figure::{Inset, Legend};
 use crate::plan::{PanelPlan, Sizes};
-use crate::scene::{Item, Rect};
+use crate::scene::{Item, Placed, Rect};
 
 /// Size of an automatic inset with its labels, as fractions of the outer frame.
 const WIDTH: f64 = 0.42;
 const HEIGHT: f64 = 0.4;
 
-/// Draws an inset and says where its frame went: left, bottom, width and height as fractions of the outer frame.
-pub(super) fn draw(canvas: &mut Canvas, inset: &Inset, items: &mut Vec<Item>) -> Result<[f64; 4]> {
+/// Draws an inset as the panel of this number and says where it went.
+pub(super) fn draw(
+    canvas: &mut Canvas,
+    inset: &Inset,
+    number: usize,
+    items: &mut Vec<Item>,
+) -> Result<Placed> {
     if !inset.panel.insets.is_empty() {
         return Err(Error::NestedInset { panel: canvas.name.to_owned() });
     }
@@ -38,20 +43,10 @@ pub(super) fn draw(canvas: &mut Canvas, inset: &Inset, items: &mut Vec<Item>) ->
         let (left, top) = (place.left + margins.left, place.top + margins.top);
         (Rect { left, top, right: left + inner.0, bottom: top + inner.1 }, plan)
     };
-    let margins = plan.margins;
-    let whole = Rect {
-        left: cell.left - margins.left,
-        right: cell.right + margins.right,
-        top: cell.top - margins.top,
-        bottom: cell.bottom + margins.bottom,
-    };
+    let whole = cell.with(&plan.margins);
     items.push(Item::Path { path: whole.path(), fill: Some(fill("#ffffff", 0.8)), pen: None });
-    items.extend(panel(canvas.context, &inset.panel, canvas.name, &plan, cell, Legend::None)?.items);
+    let drawn = panel(canvas.context, &inset.panel, canvas.name, &plan, cell, number, Legend::None)?;
+    items.extend(drawn.items);
     canvas.occupancy.add_box(&whole, 3.0);
-    Ok([
-        (cell.left - outer.left) / outer.width(),
-        (outer.bottom - cell.bottom) / outer.height(),
-        cell.width() / outer.width(),
-        cell.height() / outer.height(),
-    ])
+    Ok(Placed { inset: true, ..drawn.placed[0] })
 }

@@ -1,11 +1,11 @@
 //! Legends: rows below the figure, or columns inside a panel.
 
-use super::{BLACK, Canvas, curves, fill, histogram, pen, points};
+use super::{BLACK, Canvas, curves, fill, group, histogram, pen, points};
 use crate::error::Result;
 use crate::label::Block;
 use crate::layer::Stroke;
 use crate::plan::Sizes;
-use crate::scene::{Item, Path, Rect};
+use crate::scene::{Item, Path, Rect, Role};
 use crate::series::Entry;
 use crate::tex::Typesetter;
 
@@ -84,8 +84,10 @@ impl Layout {
             let x = left + self.column_widths[..column].iter().sum::<f64>() + COLUMN_GAP * column as f64;
             let y = top + self.row_heights[..row].iter().sum::<f64>() + ROW_GAP * row as f64;
             let text_top = y + (self.row_heights[row] - text.height()) / 2.0;
+            let first = items.len();
             sample(items, entry, x, y + self.row_heights[row] / 2.0, sizes);
             text.draw_left(items, x + SAMPLE + GAP, text_top, BLACK);
+            group(items, first, Role::Entry(entry.series));
         }
     }
 }

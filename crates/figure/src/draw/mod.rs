@@ -12,11 +12,11 @@ mod points;
 
 use crate::error::Result;
 use crate::figure::{Legend, Panel};
-use crate::layer::{Layer, Stroke};
+use crate::layer::{Layer, Marker, Stroke};
 use crate::place::Occupancy;
 use crate::plan::{PanelPlan, Sizes};
 use crate::scale::View;
-use crate::scene::{Fill, Item, Path, Pen, Rect};
+use crate::scene::{Fill, Item, Path, Pen, Placed, Rect, Role};
 use crate::series::{Book, Style};
 use crate::tex::Typesetter;
 
@@ -29,10 +29,10 @@ pub(crate) struct Context<'a> {
     pub(crate) book: &'a Book,
 }
 
-/// A drawn panel, and where its insets went (as in [`crate::scene::Scene`]).
+/// A drawn panel, and where it and its insets went.
 pub(crate) struct Drawn {
     pub(crate) items: Vec<Item>,
-    pub(crate) insets: Vec<[f64; 4]>,
+    pub(crate) placed: Vec<Placed>,
     /// Fraction of the frame to leave empty at the top for the legend, if there was no room for it.
     pub(crate) headroom: f64,
 }
@@ -58,6 +58,7 @@ pub(crate) fn panel(
     name: &str,
     plan: &PanelPlan,
     cell: Rect,
+    number: usize,
     legend: Legend,
 ) -> Result<Drawn> {
     let frame = Rect { right: cell.right - plan.bar.as_ref().map_or(0.0, |bar| bar.room), ..cell };
@@ -72,23 +73,30 @@ pub(crate) fn panel(
         occupancy: Occupancy::new(frame),
     };
     let styles = context.book.styles(panel)?;
-    let mut layers: Vec<(&Layer, &Style)> = panel.layers.iter().zip(&styles).collect();
-    layers.sort_by_key(|(layer, _)| depth(layer));
-    for (layer, style) in layers {
-        canvas.layer(layer, style)?;
+    let mut layers: Vec<(usize, (&Layer, &Style))> = panel.layers.iter().zip(&styles).enumerate().collect();
+    layers.sort_by_key(|(_, (layer, _))| depth(layer));
+    for (index, (layer, style)) in layers {
+        canvas.layer(index, layer, style)?;
     }
     // Labels of slopes choose their side once all data are known.
     for (layer, style) in panel.layers.iter().zip(&styles) {
         if let Layer::Slope(slope) = layer {
+            let before = canvas.above.len();
             guides::label(&mut canvas, slope, style)?;
+            group(&mut canvas.above, before, Role::Note);
         }
     }
     for annotation in &panel.annotations {
+        let before = canvas.above.len();
         annotation::draw(&mut canvas, annotation)?;
+        group(&mut canvas.above, before, Role::Note);
     }
     let mut later = Vec::new();
-    let place = |inset| inset::draw(&mut canvas, inset, &mut later);
-    let insets = panel.insets.iter().map(place).collect::<Result<_>>()?;
+    let outer = cell.with(&plan.margins);
+    let mut placed = vec![Placed { view, outer, inset: false, marker: plan.sizes.marker }];
+    for inset in &panel.insets {
+        placed.push(inset::draw(&mut canvas, inset, number + placed.len(), &mut later)?);
+    }
     let mut headroom = 0.0;
     if legend == Legend::Inside {
         headroom = legend::inside(&mut canvas, &context.book.entries([panel])?, &mut later)?;
@@ -97,7 +105,21 @@ pub(crate) fn panel(
     axes::draw(&mut items, plan, frame);
     items.extend(canvas.above);
     items.extend(later);
-    Ok(Drawn { items, insets, headroom })
+    let items = vec![Item::Group { role: Role::Panel(number), items }];
+    Ok(Drawn { items, placed, headroom })
+}
+
+/// Makes one group of the items from the `first` on.
+pub(crate) fn group(items: &mut Vec<Item>, first: usize, role: Role) {
+    let members = items.split_off(first);
+    if !members.is_empty() {
+        items.push(Item::Group { role, items: members });
+    }
+}
+
+/// The outline of a marker at the origin.
+pub(crate) fn marker(path: &mut Path, marker: Marker, radius: f64) {
+    points::shape(path, marker, 0.0, 0.0, radius);
 }
 
 /// Lower depths are drawn first.
@@ -113,7 +135,8 @@ fn depth(layer: &Layer) -> u8 {
 }
 
 impl Canvas<'_> {
-    fn layer(&mut self, layer: &Layer, style: &Style) -> Result<()> {
+    fn layer(&mut self, index: usize, layer: &Layer, style: &Style) -> Result<()> {
+        let (inside, above) = (self.inside.len(), self.above.len());
         match layer {
             Layer::Line(line) => curves::line(self, line, style),
             Layer::Density(density) => curves::density(self, density, style),
@@ -124,6 +147,10 @@ impl Canvas<'_> {
             Layer::Guide(guide) => guides::guide(self, guide, style),
             Layer::Slope(slope) => guides::slope(self, slope, style),
         }
+        let series = layer.series().and_then(|name| self.context.book.number(name));
+        let role = Role::Layer { layer: index, series };
+        group(&mut self.inside, inside, role);
+        group(&mut self.above, above, role);
         Ok(())
     }
 

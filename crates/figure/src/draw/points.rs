@@ -3,7 +3,7 @@
 use super::{Canvas, fill, pen};
 use crate::error_bars::ErrorBars;
 use crate::layer::{Marker, Markers, Stroke};
-use crate::scene::{Item, Path, Rect};
+use crate::scene::{Item, Path, Rect, Role};
 use crate::series::Style;
 
 pub(super) fn draw(canvas: &mut Canvas, markers: &Markers, style: &Style) {
@@ -54,11 +54,8 @@ pub(super) fn draw(canvas: &mut Canvas, markers: &Markers, style: &Style) {
         canvas.occupancy.add_box(&Rect { left: px, top: py, right: px, bottom: py }.grown(radius), 1.0);
     }
     let width = 0.75 * canvas.sizes.curve;
-    canvas.above.push(Item::Path {
-        path: bars,
-        fill: None,
-        pen: Some(pen(&style.colour, width, Stroke::Solid)),
-    });
+    let bars = Item::Path { path: bars, fill: None, pen: Some(pen(&style.colour, width, Stroke::Solid)) };
+    canvas.above.push(Item::Group { role: Role::Bars, items: vec![bars] });
     canvas.above.push(marks(shapes, style.marker, &style.colour, 0.8 * canvas.sizes.curve));
 }
 

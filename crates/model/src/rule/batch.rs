@@ -98,15 +98,14 @@ impl dyn LocalRule + '_ {
 
     /// See [`BatchRule::expand_batch`].
     pub fn expand_batch(&self, batch: &Batch, mut out: Expansion) {
-        match self.batch() {
-            Some(rule) => rule.expand_batch(batch, out),
-            None => {
-                if !out.losses.is_empty() {
-                    losses_one_by_one(self, batch, out.losses);
-                }
-                expand_one_by_one(self, batch, &mut out);
-            }
+        if let Some(rule) = self.batch() {
+            rule.expand_batch(batch, out);
+            return;
         }
+        if !out.losses.is_empty() {
+            losses_one_by_one(self, batch, out.losses);
+        }
+        expand_one_by_one(self, batch, &mut out);
     }
 
     /// See [`BatchRule::steps_in_lanes`].

@@ -180,7 +180,7 @@ impl<'a> EmpiricalDescent<'a> {
 
     /// The Hessian of the risk in all trained rows, m d x m d: blocks (1/n) Σ ∂kick_i/∂h_j x xᵀ.
     ///
-    /// [`Self::hessian`] gives a block in the units of [`LocalRule::row_weight`], which for many rows may be m times those of the risk.
+    /// [`Self::hessian`] gives a block in the units of `row_weight` of a rule, which for many rows may be m times those of the risk.
     pub fn whole_hessian(&self) -> EmpiricalHessian<'_> {
         let (n, m) = (self.inputs.rows(), self.rule.shape().trained);
         let fields = self.fields();

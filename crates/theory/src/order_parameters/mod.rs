@@ -45,7 +45,8 @@ impl Default for OrderParameterOde {
         let options = Options {
             method: Method::Dop853,
             relative: 1e-9,
-            absolute: 1e-12,
+            // The product and not 1e-12, which differs in the last bit: a description gives the same numbers.
+            absolute: 1e-9 * 1e-3,
             saving: Saving::Landing,
             ..Options::default()
         };
