@@ -126,7 +126,11 @@ pub fn seconds_per_call(rule: &dyn LocalRule, needed: Needed, accuracy: Option<f
     let mut timed = |variance: f64| {
         let covariance = Mat::from_fn(shape.rows(), shape.rows(), |i, j| if i == j { variance } else { 0.3 });
         let begin = Instant::now();
-        rule.averages(&Law { covariance: &covariance, scalars: &scalars, label_noise: 0.0 }, needed, &mut out);
+        rule.averages(
+            &Law { covariance: &covariance, scalars: &scalars, label_noise: 0.0 },
+            needed,
+            &mut out,
+        );
         (begin.elapsed(), out.error)
     };
     let (first, error) = timed(1.0);

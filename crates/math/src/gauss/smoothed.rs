@@ -148,7 +148,7 @@ impl Smoothed {
         let last = (reach / self.spacing).ceil() as i64 + STENCIL as i64 / 2;
         let row = deviation / self.step;
         let edge = (BLOCKS * TILE) as i64;
-        if !(last < edge && row < (ROWS - STENCIL) as f64) {
+        if last >= edge || row.is_nan() || row >= (ROWS - STENCIL) as f64 {
             return false;
         }
         out.values.clear();

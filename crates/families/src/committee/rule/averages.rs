@@ -191,7 +191,7 @@ fn piecewise(sides: &[[f64; 2]], covariance: &Mat, fields: [usize; 4]) -> f64 {
     let mut sum = 0.0;
     for half in 0..8 {
         // The last field keeps its sign, or all of them change.
-        let up: [bool; 4] = std::array::from_fn(|n| n == 3 || half >> n & 1 == 0);
+        let up: [bool; 4] = std::array::from_fn(|n| n == 3 || (half >> n) & 1 == 0);
         let product = |up: [bool; 4]| -> f64 {
             let factor = |n: usize| {
                 let [below, above] = sides[fields[n]];
@@ -257,8 +257,12 @@ fn by_tables(rule: &CommitteeRule, residual: &[f64], law: &Law, out: &mut Averag
     let all = [vec![&*tables.student; k], vec![&*tables.teacher; m]].concat();
     let resolutions =
         [vec![student.activation.resolution(); k], vec![teacher.activation.resolution(); m]].concat();
-    let committee =
-        planes::Committee { tables: &all, resolutions: &resolutions, residual, covariance: law.covariance };
+    let integral = planes::FourFieldIntegral {
+        tables: &all,
+        resolutions: &resolutions,
+        residual,
+        covariance: law.covariance,
+    };
     let kept: &mut Kept = out.memory.of();
     let place = [law.covariance.as_slice(), residual].concat();
     let continued = CONTINUED * accuracy;
@@ -268,13 +272,13 @@ fn by_tables(rule: &CommitteeRule, residual: &[f64], law: &Law, out: &mut Averag
     }
     if kept.calls.is_multiple_of(CALLS_PER_CHECK) {
         let before = kept.fineness;
-        kept.difference = kept.difference.max(choose_fineness(&committee, k, accuracy, kept)?);
+        kept.difference = kept.difference.max(choose_fineness(&integral, k, accuracy, kept)?);
         if kept.fineness != before {
             kept.nearby.clear();
         }
     }
     kept.calls = kept.calls.wrapping_add(1);
-    let value = committee.squared_errors(k, kept.fineness, &mut kept.work)?;
+    let value = integral.squared_errors(k, kept.fineness, &mut kept.work)?;
     kept.nearby.push(place, value.clone());
     let error = (kept.difference + TABLE_ACCURACY) * value.max_abs();
     Some(SquaredErrors { value, error })
@@ -284,18 +288,24 @@ fn by_tables(rule: &CommitteeRule, residual: &[f64], law: &Law, out: &mut Averag
 ///
 /// Each of the three errors may be a third of what is asked for. Sums that are finer in one respect by two steps show an error
 /// that is a few per cent of their own.
-fn choose_fineness(committee: &planes::Committee, k: usize, accuracy: f64, kept: &mut Kept) -> Option<f64> {
+fn choose_fineness(
+    integral: &planes::FourFieldIntegral,
+    k: usize,
+    accuracy: f64,
+    kept: &mut Kept,
+) -> Option<f64> {
     let respects: [fn(&mut Fineness) -> &mut u32; 3] =
         [|f| &mut f.nodes, |f| &mut f.reach, |f| &mut f.series];
     let mut total = 0.0;
     for respect in respects {
-        let finest = *respect(&mut Fineness::FINEST.clone());
+        let mut finest = Fineness::FINEST;
+        let finest = *respect(&mut finest);
         loop {
             let now = *respect(&mut kept.fineness);
             let mut finer = kept.fineness;
             *respect(&mut finer) = (now + 2).min(finest);
-            let value = committee.squared_errors(k, kept.fineness, &mut kept.work)?;
-            let mut difference = committee.squared_errors(k, finer, &mut kept.work)?;
+            let value = integral.squared_errors(k, kept.fineness, &mut kept.work)?;
+            let mut difference = integral.squared_errors(k, finer, &mut kept.work)?;
             let size = difference.max_abs();
             difference.add_scaled(-1.0, &value);
             let relative = if size > 0.0 { difference.max_abs() / size } else { 0.0 };

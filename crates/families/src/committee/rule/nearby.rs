@@ -62,7 +62,7 @@ impl Nearby {
                 continue;
             }
             let factor = dot(&rest, &along) / square;
-            if !(factor.abs() <= FARTHEST) {
+            if factor.is_nan() || factor.abs() > FARTHEST {
                 return None;
             }
             rest.iter_mut().zip(&along).for_each(|(a, b)| *a -= factor * b);

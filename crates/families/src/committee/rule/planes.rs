@@ -41,8 +41,9 @@ impl Fineness {
         0.85 * 0.93f64.powi(self.nodes as i32)
     }
 
-    /// Lines are cheap, and the square of a slope is narrower than the slope: they are this much finer than planes.
+    /// Lines are cheap, and the square of a slope is narrower than the slope: they are this much finer than planes, and longer.
     const LINES: f64 = 0.8;
+    const BEYOND: f64 = 0.8;
 
     fn reach(self) -> f64 {
         4.2 + 0.35 * f64::from(self.reach)
@@ -58,7 +59,7 @@ impl Fineness {
 const TAIL: usize = 4;
 
 /// What the integral is made of.
-pub(super) struct Committee<'a> {
+pub(super) struct FourFieldIntegral<'a> {
     /// Table of the unit of every field, trained fields first.
     pub(super) tables: &'a [&'a Smoothed],
     /// Resolution of the unit of every field.
@@ -96,7 +97,7 @@ struct Pair {
     cut: bool,
 }
 
-impl Committee<'_> {
+impl FourFieldIntegral<'_> {
     /// E[e² g'_i g'_j] for the first fields i, j. `None` where a field is too wide for its table.
     pub(super) fn squared_errors(&self, trained: usize, fineness: Fineness, work: &mut Work) -> Option<Mat> {
         let mut out = Mat::zeros(trained, trained);
@@ -124,6 +125,21 @@ impl Committee<'_> {
             })
             .collect();
         let pairs = self.pairs(&mut fields, rest, fineness.small_terms())?;
+        // Tables come first: where they do not end before the fields do, sums have a moderate number of nodes.
+        // The last node lies beyond the reach by less than one spacing.
+        let (reach, shrink) = if second > 0.0 {
+            (fineness.reach(), 1.0)
+        } else {
+            (fineness.reach() + Fineness::BEYOND, Fineness::LINES)
+        };
+        let last = reach + fineness.widest();
+        work.ridges.resize_with(p.max(work.ridges.len()), Ridge::default);
+        for (f, field) in fields.iter().enumerate() {
+            let farthest = last * field.along[0].hypot(field.along[1]);
+            if !self.tables[f].ridge(field.deviation, farthest, field.columns, &mut work.ridges[f]) {
+                return None;
+            }
+        }
         // A smoothed unit varies over its deviation at least.
         let spacing = |axis: usize| {
             fields.iter().zip(self.resolutions).fold(fineness.widest(), |finest, (field, resolution)| {
@@ -131,31 +147,21 @@ impl Committee<'_> {
                 finest.min(width / field.along[axis].abs().max(f64::MIN_POSITIVE))
             })
         };
-        let mut reach = fineness.reach();
-        let (outer, inner) = if second > 0.0 {
-            (GaussianRule::trapezoid(spacing(0), reach), GaussianRule::trapezoid(spacing(1), reach))
+        let outer = GaussianRule::trapezoid(shrink * spacing(0), reach);
+        let inner = if second > 0.0 {
+            GaussianRule::trapezoid(spacing(1), reach)
         } else {
-            reach += 0.8;
-            let point = GaussianRule { nodes: vec![0.0], weights: vec![1.0] };
-            (GaussianRule::trapezoid(Fineness::LINES * spacing(0), reach), point)
+            GaussianRule { nodes: vec![0.0], weights: vec![1.0] }
         };
         let odd = self.tables.iter().all(|table| table.is_odd());
-        work.ridges.resize_with(p.max(work.ridges.len()), Ridge::default);
-        for (f, field) in fields.iter().enumerate() {
-            let farthest = (reach + 1.0) * field.along[0].hypot(field.along[1]);
-            if !self.tables[f].ridge(field.deviation, farthest, field.columns, &mut work.ridges[f]) {
-                return None;
-            }
-        }
         let own = self.own(i, &outer.nodes, first, work);
         let mut sum = 0.0;
         for ((&x, &w), own) in outer.nodes.iter().zip(&outer.weights).zip(own.chunks_exact(4)) {
             // The integrand is even where all units are odd.
-            let twice = match odd {
-                true if x < 0.0 => continue,
-                true if x > 0.0 => 2.0,
-                _ => 1.0,
-            };
+            if odd && x < 0.0 {
+                continue;
+            }
+            let twice = if odd && x > 0.0 { 2.0 } else { 1.0 };
             let radius = (reach * reach - x * x).max(0.0).sqrt();
             let from = inner.nodes.partition_point(|y| *y < -radius);
             let to = inner.nodes.partition_point(|y| *y <= radius);
@@ -401,7 +407,7 @@ mod tests {
                 let units: Vec<&dyn Activation> = vec![unit.as_ref(); p];
                 let residual: Vec<f64> = (0..p).map(|f| if f < 2 { -1.0 } else { 1.0 }).collect();
                 let slow = conditional::squared_errors(&units, &residual, 2, c);
-                let fast = Committee {
+                let fast = FourFieldIntegral {
                     tables: &vec![&table; p],
                     resolutions: &vec![unit.resolution(); p],
                     residual: &residual,
