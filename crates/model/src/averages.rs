@@ -3,6 +3,7 @@
 use crate::rule::{Averages, CurvatureAverages, Kick, Law, LocalRule, Needed, Sample};
 use didact_math::gauss::expectation;
 use didact_math::linalg::{Mat, cholesky_psd, symmetric_eigen};
+use std::time::{Duration, Instant};
 
 /// Evaluations of a rule per average: about 15 nodes per axis for four fields.
 const BUDGET: usize = 65_536;
@@ -114,6 +115,35 @@ pub fn by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law, needed: Needed,
     out.scalars.copy_from_slice(&average.mean[k * r + k * k..]);
     out.error = average.error.iter().copied().fold(0.0, f64::max);
 }
+
+/// How long averages of a rule take that have no closed form, by the clock; `None` for closed forms, which take microseconds.
+///
+/// The fields are moderately correlated, as they are in most of a run.
+pub fn seconds_per_call(rule: &dyn LocalRule, needed: Needed, accuracy: Option<f64>) -> Option<f64> {
+    let shape = rule.shape();
+    let scalars = vec![1.0; shape.scalars];
+    let mut out = Averages { accuracy, ..Averages::new(shape) };
+    let mut timed = |variance: f64| {
+        let covariance = Mat::from_fn(shape.rows(), shape.rows(), |i, j| if i == j { variance } else { 0.3 });
+        let begin = Instant::now();
+        rule.averages(
+            &Law { covariance: &covariance, scalars: &scalars, label_noise: 0.0 },
+            needed,
+            &mut out,
+        );
+        (begin.elapsed(), out.error)
+    };
+    let (first, error) = timed(1.0);
+    if error == 0.0 {
+        return None;
+    }
+    // The first call may fill tables that all others find.
+    let seconds = if first < LONG_CALL { timed(1.01).0 } else { first };
+    Some(seconds.as_secs_f64())
+}
+
+/// A call that takes this long is timed only once.
+const LONG_CALL: Duration = Duration::from_millis(100);
 
 /// `E[c]` and `E[c (z zᵀ − 1)]` of the curvature c_ij = ∂kick_i/∂h_j of any rule, fields h = F z.
 pub fn curvature_by_quadrature<R: LocalRule + ?Sized>(

@@ -23,6 +23,7 @@ pub use labelled::LabelledRule;
 
 use crate::averages;
 use didact_math::linalg::Mat;
+use std::any::Any;
 use std::fmt::Debug;
 
 /// How many numbers a rule reads and trains. Rows are ordered: trained first, then frozen (pre-trained, teacher).
@@ -106,8 +107,12 @@ pub struct Averages {
     pub scalars: Vec<f64>,
     /// Estimated absolute error of the worst entry: 0 for closed forms.
     pub error: f64,
+    /// Relative error that the caller is content with where there is no closed form; `None` asks for the best that the rule has.
+    pub accuracy: Option<f64>,
     /// Buffer that closed forms may use, so that the right-hand side of an ODE allocates nothing.
     pub scratch: Vec<f64>,
+    /// What a rule keeps from one call to the next.
+    pub memory: Memory,
 }
 
 impl Averages {
@@ -118,8 +123,37 @@ impl Averages {
             noise: Mat::zeros(shape.trained, shape.trained),
             scalars: vec![0.0; shape.scalars],
             error: 0.0,
+            accuracy: None,
             scratch: Vec::new(),
+            memory: Memory::default(),
         }
+    }
+}
+
+/// Whatever one rule keeps between calls with the same [`Averages`]: buffers, and how fine its sums have to be. Empty at first
+/// and after a clone, so nothing but speed may depend on what was kept, up to the accuracy that was asked for.
+#[derive(Default)]
+pub struct Memory(Option<Box<dyn Any + Send>>);
+
+impl Memory {
+    /// What was kept, made new where it is of another type or nothing was.
+    pub fn of<T: Default + Send + 'static>(&mut self) -> &mut T {
+        if !self.0.as_ref().is_some_and(|kept| kept.is::<T>()) {
+            self.0 = Some(Box::new(T::default()));
+        }
+        self.0.as_mut().and_then(|kept| kept.downcast_mut()).expect("of this type")
+    }
+}
+
+impl Clone for Memory {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "Memory(kept)" } else { "Memory(empty)" })
     }
 }
 

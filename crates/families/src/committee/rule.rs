@@ -5,6 +5,8 @@ mod averages;
 mod conditional;
 mod erf;
 mod kicks;
+mod nearby;
+mod planes;
 
 use averages::Route;
 use didact_math::activation::Activation;

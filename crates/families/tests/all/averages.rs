@@ -1,9 +1,11 @@
 //! The averages of every registered family: its own, quadrature of `kick`, and Monte Carlo agree.
 
 use crate::examples;
+use didact_families::Family;
+use didact_families::committee::Committee;
 use didact_math::linalg::{Mat, cholesky_psd};
-use didact_math::random::Stream;
 use didact_math::random::statistics::Moments;
+use didact_math::random::{RngAddress, Stream};
 use didact_model::averages::{by_quadrature, risk_by_quadrature};
 use didact_model::rule::LocalRule;
 use didact_model::{Averages, Kick, Law, Needed, Sample};
@@ -27,6 +29,98 @@ fn for_every_example(test: impl Fn(&str, &dyn LocalRule, &Law, &mut Stream)) {
             let law = Law { covariance: &covariance, scalars: &scalars, label_noise: LABEL_NOISE };
             test(&format!("{model:?} at {covariance:?}"), &*rule, &law, &mut stream);
         }
+    }
+}
+
+/// Formulas with random numbers in them, from a fixed seed: smooth ones, and ones with kinks.
+fn random_formulas() -> [Vec<String>; 2] {
+    let mut stream = Stream::at(RngAddress { seed: 27, replica: 0, step: 0, lane: 0 });
+    let mut fill = |template: &str| {
+        let mut text = template.to_owned();
+        while let Some(at) = text.find('#') {
+            let number = 0.3 + 0.9 * (0.5 * stream.normal()).tanh().abs();
+            text.replace_range(at..=at, &format!("{number:.3}"));
+        }
+        text
+    };
+    let smooth = [
+        "#*tanh(#*x) + 0.1*#*x^2",
+        "x*sigmoid(#*x) - 0.2*x",
+        "#*sin(#*x) + #*x",
+        "log(1 + exp(#*x)) - #",
+        "erf(#*x) + #*x*exp(-x^2)",
+        "#*atan(x - #)",
+    ];
+    let kinked =
+        ["max(x, #) - #*x", "abs(x - #)", "max(x, 0)*tanh(#*x)", "#*max(x, 0) - #*x", "max(x, -#*x)"];
+    [smooth.map(&mut fill).to_vec(), kinked.map(&mut fill).to_vec()]
+}
+
+fn for_every_formula(formulas: &[String], test: impl Fn(&str, &dyn LocalRule, &Law)) {
+    for (index, formula) in formulas.iter().enumerate() {
+        let rule = Committee::soft(2, 1, formula).rule().unwrap();
+        let mut stream = Stream::at(RngAddress { seed: 28, replica: index as u32, step: 0, lane: 0 });
+        for covariance in covariances(rule.shape().rows(), &mut stream) {
+            let law = Law { covariance: &covariance, scalars: &[], label_noise: LABEL_NOISE };
+            test(&format!("{formula} at {covariance:?}"), &*rule, &law);
+        }
+    }
+}
+
+#[test]
+fn averages_of_random_formulas_are_those_of_their_kicks() {
+    for formulas in random_formulas() {
+        for_every_formula(&formulas, |name, rule, law| {
+            let (mut known, mut slow) = (Averages::new(rule.shape()), Averages::new(rule.shape()));
+            rule.averages(law, Needed::DriftAndNoise, &mut known);
+            by_quadrature(rule, law, Needed::DriftAndNoise, &mut slow);
+            let allowed = 1e-8 * slow.noise.max_abs() + 6.0 * (known.error + slow.error);
+            let mut apart = known.noise.clone();
+            apart.add_scaled(-1.0, &slow.noise);
+            assert!(apart.max_abs() <= allowed, "{name}: N off by {:e}, {allowed:e}", apart.max_abs());
+            let mut apart = fields_times_kicks(&known, law);
+            apart.add_scaled(-1.0, &fields_times_kicks(&slow, law));
+            assert!(
+                apart.max_abs() <= 2.0 * allowed,
+                "{name}: A C off by {:e}, {allowed:e}",
+                apart.max_abs()
+            );
+            let risk = risk_by_quadrature(rule, law);
+            let off = (rule.risk(law) - risk.value).abs();
+            assert!(
+                off <= 1e-9 * (1.0 + risk.value) + 6.0 * risk.error,
+                "{name}: risk off by {off:e}, {risk:?}"
+            );
+        });
+    }
+}
+
+/// What a run asks for when it is content with less than the best: errors keep to what was asked, and to what is stated.
+#[test]
+fn averages_of_smooth_formulas_keep_the_accuracy_that_is_asked_for() {
+    let [smooth, _] = random_formulas();
+    for accuracy in [1e-4, 1e-6] {
+        for_every_formula(&smooth, |name, rule, law| {
+            let (mut best, mut quick) = (Averages::new(rule.shape()), Averages::new(rule.shape()));
+            quick.accuracy = Some(accuracy);
+            rule.averages(law, Needed::DriftAndNoise, &mut best);
+            rule.averages(law, Needed::DriftAndNoise, &mut quick);
+            let sizes = [best.noise.max_abs(), best.drift.max_abs()];
+            for ((best_of, quick_of), size) in
+                [(&best.noise, &quick.noise), (&best.drift, &quick.drift)].into_iter().zip(sizes)
+            {
+                let mut apart = quick_of.clone();
+                apart.add_scaled(-1.0, best_of);
+                let off = apart.max_abs();
+                assert!(off <= 2.0 * accuracy * size + best.error, "{name}: off by {off:e} of {size:e}");
+                assert!(
+                    off <= 2.0 * quick.error + best.error,
+                    "{name}: off by {off:e}, stated {:e}",
+                    quick.error
+                );
+            }
+            assert!(quick.error <= 2.0 * accuracy * sizes[0], "{name}: stated {:e}", quick.error);
+        });
     }
 }
 

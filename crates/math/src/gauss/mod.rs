@@ -13,6 +13,7 @@ pub mod polynomial;
 pub mod quadrature;
 pub mod relu;
 pub mod series;
+pub mod smoothed;
 
 pub use expectation::{Average, expectation};
 pub use pairs::{PairAverages, pair_averages};

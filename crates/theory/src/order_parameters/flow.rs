@@ -47,6 +47,14 @@ impl<'a> Flow<'a> {
         }
     }
 
+    /// The relative error of averages without a closed form with which the run is content.
+    pub(super) fn set_accuracy(&mut self, accuracy: Option<f64>) {
+        match self {
+            Self::Overlaps(flow) => flow.averages.accuracy = accuracy,
+            Self::Rows(flow, _) => flow.averages.accuracy = accuracy,
+        }
+    }
+
     pub(super) fn worst_error(&self) -> f64 {
         match self {
             Self::Overlaps(flow) => flow.worst_error,

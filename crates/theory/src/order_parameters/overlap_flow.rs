@@ -90,7 +90,7 @@ pub(super) struct OverlapFlow<'a> {
     pub(super) layout: Layout,
     blocks: Vec<Mat>,
     covariance: Mat,
-    averages: Averages,
+    pub(super) averages: Averages,
     /// B_b G_b of every eigenspace, trained x rows.
     motion: Vec<Mat>,
     /// T⁻¹ of the frozen rows along which motion is forbidden.
