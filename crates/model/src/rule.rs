@@ -21,7 +21,7 @@ pub use batch::{Batch, BatchRule, Expansion, kicks_one_by_one};
 pub use curvature::{CurvatureAverages, CurvatureRule, Jumps, central_differences};
 pub use labelled::LabelledRule;
 
-use crate::averages;
+use crate::averages::{self, QuadratureEstimate};
 use didact_math::linalg::Mat;
 use std::any::Any;
 use std::fmt::Debug;
@@ -163,7 +163,7 @@ impl Debug for Memory {
 /// whole rule, one neuron a tanh(w·x) that learns a and w from tanh(v·x):
 ///
 /// ```
-/// use didact_model::averages::risk_by_quadrature;
+/// use didact_model::averages::{USUAL_ACCURACY, risk_by_quadrature};
 /// use didact_model::rule::{Kick, Law, LocalRule, Sample, Shape};
 ///
 /// #[derive(Debug)]
@@ -189,7 +189,7 @@ impl Debug for Memory {
 /// let law = Law { covariance: &covariance, scalars: &[1.0], label_noise: 0.0 };
 /// assert!(Neuron.risk(&law) < 1e-20);
 /// let far = Law { scalars: &[0.5], ..law };
-/// assert!(Neuron.risk(&far) > 0.01 && Neuron.risk(&far) == risk_by_quadrature(&Neuron, &far).value);
+/// assert!(Neuron.risk(&far) > 0.01 && Neuron.risk(&far) == risk_by_quadrature(&Neuron, &far, USUAL_ACCURACY).value);
 /// ```
 pub trait LocalRule: Send + Sync + Debug {
     /// Rows and scalars.
@@ -211,9 +211,21 @@ pub trait LocalRule: Send + Sync + Debug {
         averages::by_quadrature(self, law, needed, out);
     }
 
-    /// `E[loss]` over the fields, label noise excluded: the generalisation error; quadrature of `loss` unless a closed form is given.
+    /// `E[loss]` over the fields, label noise excluded: the generalisation error, with its error; quadrature of `loss` unless a
+    /// closed form is given. Quadrature stops where its relative error is within `accuracy`, or where that would take too long.
+    fn risk_within(&self, law: &Law, accuracy: f64) -> QuadratureEstimate {
+        averages::risk_by_quadrature(self, law, accuracy)
+    }
+
+    /// The generalisation error to the usual accuracy. Rules give [`risk_within`](Self::risk_within), not this.
     fn risk(&self, law: &Law) -> f64 {
-        averages::risk_by_quadrature(self, law).value
+        self.risk_within(law, averages::USUAL_ACCURACY).value
+    }
+
+    /// Whether output and label of a sample are in the same class; `None` where a rule has no output to compare with a label. Classes
+    /// are told by the sign, and by 1/2 for labels of the logistic loss.
+    fn same_class(&self, _sample: &Sample) -> Option<bool> {
+        None
     }
 
     /// Work on many samples at once, if the rule has it; then `Some(self)`.

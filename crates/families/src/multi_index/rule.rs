@@ -222,6 +222,11 @@ impl LocalRule for MultiIndexRule {
         }
     }
 
+    fn same_class(&self, sample: &Sample) -> Option<bool> {
+        let label = self.link.label(&sample.fields[self.trained()..], sample.noise);
+        Some(self.loss.same_class(self.output(sample), label))
+    }
+
     fn batch(&self) -> Option<&dyn BatchRule> {
         Some(self)
     }

@@ -12,7 +12,7 @@
 
 use super::conditional::{self, SquaredErrors};
 use super::erf::ErfCommittee;
-use super::nearby::Nearby;
+
 use super::planes::{self, Fineness};
 use super::{CommitteeRule, activation_of, output_factors};
 use didact_math::activation::{Activation, Form};
@@ -20,7 +20,7 @@ use didact_math::gauss::pairs::{PairAverages, pair_averages};
 use didact_math::gauss::smoothed::Smoothed;
 use didact_math::gauss::{HermiteSeries, polynomial, relu};
 use didact_math::linalg::Mat;
-use didact_model::averages::by_quadrature;
+use didact_model::averages::{Nearby, QuadratureEstimate, SAMPLED_ACCURACY, by_quadrature};
 use didact_model::rule::{Averages, Law, LocalRule, Needed};
 use std::sync::{Arc, OnceLock};
 
@@ -140,6 +140,9 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
     for (j, slope) in out.scalars.iter_mut().enumerate() {
         let product: f64 = (0..shape.rows()).map(|k| residual[k] * pairs[j][k].value_value).sum();
         *slope = -rule.forms.weight * product;
+    }
+    if known.from_tables {
+        out.error = out.error.max(TABLE_ERROR * out.drift.max_abs());
     }
     if let (Needed::DriftAndNoise, Route::Smooth(_)) = (needed, &rule.forms.route) {
         let moments = by_tables(rule, residual, law, out).unwrap_or_else(|| {
@@ -323,21 +326,44 @@ fn choose_fineness(
     Some(total)
 }
 
-pub(super) fn risk(rule: &CommitteeRule, law: &Law) -> f64 {
+/// Relative error of a pair average from tables: that of their interpolation, whose worst case is 2e-7.
+const TABLE_ERROR: f64 = 3e-7;
+/// Relative error of a pair average by quadrature over two fields with kinks.
+const KINK_ERROR: f64 = 1e-12;
+
+/// E[loss] from pair averages: from tables where these are good enough for the accuracy that is asked for, which they are not where
+/// a student has nearly learned its teacher and the terms cancel.
+pub(super) fn risk(rule: &CommitteeRule, law: &Law, accuracy: f64) -> QuadratureEstimate {
     let factors = output_factors(rule, law.scalars);
     let residual = &factors.residual;
-    let squared = if let Route::Erf(scales) = &rule.forms.route {
-        ErfCommittee { scales, residual, gain: &[], noise: 0.0 }.squared_error(law.covariance)
-    } else {
-        let known = Pairs::new(rule, law.covariance, None);
-        let entries = (0..residual.len()).flat_map(|k| (0..=k).map(move |l| (k, l)));
-        let term = |(k, l): (usize, usize)| {
+    let half = 0.5 * rule.forms.weight;
+    if let Route::Erf(scales) = &rule.forms.route {
+        let erf = ErfCommittee { scales, residual, gain: &[], noise: 0.0 };
+        return QuadratureEstimate::exact(half * erf.squared_error(law.covariance));
+    }
+    if accuracy >= SAMPLED_ACCURACY && matches!(rule.forms.route, Route::Smooth(_)) {
+        let (value, size) = squared_error(&Pairs::new(rule, law.covariance, Some(accuracy)), residual);
+        if TABLE_ERROR * size <= accuracy * value {
+            return QuadratureEstimate { value: half * value, error: half * TABLE_ERROR * size };
+        }
+    }
+    let (value, size) = squared_error(&Pairs::new(rule, law.covariance, None), residual);
+    let error = if matches!(rule.forms.route, Route::Quadrature) { half * KINK_ERROR * size } else { 0.0 };
+    QuadratureEstimate { value: half * value, error }
+}
+
+/// Σ_kl v_k v_l E[g_k g_l], and the sum of the sizes of its terms.
+fn squared_error(pairs: &Pairs, residual: &[f64]) -> (f64, f64) {
+    let (mut sum, mut size) = (0.0, 0.0);
+    for k in 0..residual.len() {
+        for l in 0..=k {
             let twice = if l < k { 2.0 } else { 1.0 };
-            twice * residual[k] * residual[l] * known.product(k, l)
-        };
-        entries.map(term).sum()
-    };
-    0.5 * rule.forms.weight * squared
+            let term = twice * residual[k] * residual[l] * pairs.product(k, l);
+            sum += term;
+            size += term.abs();
+        }
+    }
+    (sum, size)
 }
 
 /// Averages of pairs of units at one covariance: one Hermite series per field where there are any.
@@ -345,6 +371,8 @@ struct Pairs<'a> {
     rule: &'a CommitteeRule,
     covariance: &'a Mat,
     series: Vec<Option<HermiteSeries>>,
+    /// Whether some of the series are interpolated.
+    from_tables: bool,
 }
 
 impl<'a> Pairs<'a> {
@@ -371,7 +399,7 @@ impl<'a> Pairs<'a> {
             let exact = || HermiteSeries::of(activation_of(rule, row).as_ref(), variance(row));
             series.push(known.unwrap_or_else(|| tables.and_then(tabulated).or_else(exact)));
         }
-        Self { rule, covariance, series }
+        Self { rule, covariance, series, from_tables: tables.is_some() }
     }
 
     fn series(&self, i: usize, k: usize) -> Option<(&HermiteSeries, &HermiteSeries)> {

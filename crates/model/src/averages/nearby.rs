@@ -17,13 +17,13 @@ const FARTHEST: f64 = 5.0;
 
 /// The last points at which an average was computed, newest last.
 #[derive(Debug, Default)]
-pub(super) struct Nearby {
+pub struct Nearby {
     points: Vec<(Vec<f64>, Mat)>,
 }
 
 impl Nearby {
     /// Remembers a point and its average.
-    pub(super) fn push(&mut self, place: Vec<f64>, value: Mat) {
+    pub fn push(&mut self, place: Vec<f64>, value: Mat) {
         if self.points.len() == KEPT {
             self.points.remove(0);
         }
@@ -31,12 +31,12 @@ impl Nearby {
     }
 
     /// Forgets all points: averages of another accuracy do not go on smoothly.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.points.clear();
     }
 
     /// The average at a new point, if it is known to `accuracy`, relative to its largest entry and to that of the place.
-    pub(super) fn predict(&self, place: &[f64], accuracy: f64) -> Option<Mat> {
+    pub fn predict(&self, place: &[f64], accuracy: f64) -> Option<Mat> {
         let ((origin, first), older) = self.points.split_last()?;
         let largest = |v: &[f64]| v.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
         let close = accuracy * largest(place);
