@@ -11,6 +11,7 @@ use crate::report::Report;
 use crate::results::{Missing, Results};
 use crate::source::Diagnostic;
 use crate::store::{self, Answers, EarlierResults, write_atomically};
+use crate::summary::Summary;
 use crate::words::Words;
 use didact_figure::Figure;
 use didact_model::{EngineError, Monitor, Trajectory};
@@ -263,12 +264,17 @@ impl Experiment {
         write_atomically(&folder.join("results.json"), text.as_bytes())?;
         let measures: Vec<(String, String)> =
             outcome.measured.iter().flat_map(|m| self.measure_rows(m)).collect();
-        let provenance = [
+        let mut provenance = vec![
             ("didact".to_string(), env!("CARGO_PKG_VERSION").to_string()),
             ("build".into(), BUILD.into()),
             ("seed".into(), self.resolved.seed().to_string()),
             ("folder".into(), self.folder_name()),
         ];
+        let errors = Summary::of(folder).runs.into_iter().filter_map(|run| {
+            let error = run.quadrature_error.filter(|error| *error > 0.0)?;
+            Some((format!("error of Gaussian averages, {}", run.name), format!("{error:.1e}")))
+        });
+        provenance.extend(errors);
         let report = Report {
             title: &self.resolved.title,
             about: &self.resolved.about,

@@ -4,9 +4,9 @@
 
 use crate::source::{Diagnostic, Source};
 use didact_families::Model;
-use didact_model::trajectory::Statistics;
 use didact_model::composed_start::{Restart, Restarted};
 use didact_model::start::{Continued, Start, StartError};
+use didact_model::trajectory::Statistics;
 use didact_model::{
     Cost, EndState, Engine, EngineError, Event, Monitor, Outcome, Problem, Record, Trajectory,
 };

@@ -1,8 +1,12 @@
 //! Gaussian averages of any rule by deterministic quadrature of its `kick`: the slow, obvious way.
 
 mod nearby;
+mod of_samples;
 
 pub use nearby::Nearby;
+pub use of_samples::{
+    mean_loss_by_quadrature, other_class_by_quadrature, risk_by_lattice, risk_by_quadrature,
+};
 
 use crate::rule::{
     Averages, Batch, CurvatureAverages, Kick, Law, LocalRule, Needed, Sample, kicks_one_by_one,
@@ -21,10 +25,15 @@ pub const USUAL_ACCURACY: f64 = 1e-6;
 /// The relative error that is good enough beside the scatter of a simulation.
 pub const SAMPLED_ACCURACY: f64 = 1e-4;
 
-/// How many evaluations an average may take: lattices of 2¹⁶ points have relative errors of about 1e-4, those of 2²⁰ of 1e-5, in
-/// five to eight dimensions.
-fn evaluations(accuracy: f64) -> usize {
-    if accuracy >= SAMPLED_ACCURACY { 1 << 16 } else { 1 << 20 }
+/// How many evaluations an average of so many dimensions may take. In five to eight dimensions lattices of 2¹⁶ points have relative errors
+/// of about 1e-4, those of 2¹⁸ of 3e-5, those of 2²⁰ of 1e-5.
+fn evaluations(accuracy: f64, dimension: usize) -> usize {
+    match dimension {
+        _ if accuracy >= SAMPLED_ACCURACY => 1 << 16,
+        0..=5 => 1 << 20,
+        6..=8 => 1 << 18,
+        _ => 1 << 16,
+    }
 }
 
 /// A number and the estimated error of the quadrature that gave it.
@@ -305,7 +314,7 @@ fn average_kicks<R: LocalRule + ?Sized>(
     best: &mut Option<BestRule>,
 ) -> Average {
     let mut products = KickProducts::new(rule, law, needed, coordinates);
-    expectation_within(&mut products, accuracy, evaluations(accuracy), best)
+    expectation_within(&mut products, accuracy, evaluations(accuracy, coordinates.dimension()), best)
 }
 
 /// A, N and the scalar gradient from the averages of [`KickProducts`].
@@ -384,122 +393,4 @@ pub fn curvature_by_quadrature<R: LocalRule + ?Sized>(
         out.second[pair].as_mut_slice().copy_from_slice(&values[1..]);
     }
     out.error = average.error.iter().copied().fold(0.0, f64::max);
-}
-
-/// `E[loss]` without label noise, to this relative accuracy where that does not take too long.
-pub fn risk_by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law, accuracy: f64) -> QuadratureEstimate {
-    mean_loss_by_quadrature(rule, &Law { label_noise: 0.0, ..*law }, accuracy)
-}
-
-/// What is averaged over fresh samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OfSamples {
-    Loss,
-    /// 1 where output and label are in different classes.
-    OtherClass,
-}
-
-/// A number per sample as a function of independent coordinates of its fields.
-struct SampleAverage<'a, R: ?Sized> {
-    what: OfSamples,
-    rule: &'a R,
-    scalars: &'a [f64],
-    /// For single points.
-    coordinates: Coordinates,
-    /// For many points: trained fields last.
-    frozen_first: Coordinates,
-    fields: Vec<f64>,
-    batch: Vec<f64>,
-    noise: Vec<f64>,
-    losses: Vec<f64>,
-}
-
-impl<R: LocalRule + ?Sized> SampleAverage<'_, R> {
-    fn of(&self, sample: &Sample) -> f64 {
-        match self.what {
-            OfSamples::Loss => self.rule.loss(sample),
-            OfSamples::OtherClass => self.rule.same_class(sample).map_or(f64::NAN, |same| f64::from(!same)),
-        }
-    }
-}
-
-impl<R: LocalRule + ?Sized> Integrand for SampleAverage<'_, R> {
-    fn dimension(&self) -> usize {
-        self.coordinates.dimension()
-    }
-
-    fn outputs(&self) -> usize {
-        1
-    }
-
-    fn at(&mut self, z: &[f64], values: &mut [f64]) {
-        let noise = self.coordinates.fields(z, &mut self.fields);
-        values[0] = self.of(&Sample { fields: &self.fields, scalars: self.scalars, noise });
-    }
-
-    fn add(&mut self, points: &Points, sums: &mut [f64]) {
-        self.frozen_first.fields_of(points, &mut self.batch, &mut self.noise);
-        let batch = Batch::new(&self.batch, points.size(), self.scalars, &self.noise);
-        self.losses.resize(points.size(), 0.0);
-        match self.rule.batch() {
-            Some(rule) if self.what == OfSamples::Loss => rule.loss_batch(&batch, &mut self.losses),
-            _ => {
-                let mut fields = std::mem::take(&mut self.fields);
-                for j in 0..points.size() {
-                    self.losses[j] = self.of(&batch.sample(j, &mut fields));
-                }
-                self.fields = fields;
-            }
-        }
-        sums[0] += dot(&self.losses, points.weights);
-    }
-}
-
-/// `E[loss]` of a fresh sample with its label noise, the test loss, to this relative accuracy where that does not take too long.
-pub fn mean_loss_by_quadrature<R: LocalRule + ?Sized>(
-    rule: &R,
-    law: &Law,
-    accuracy: f64,
-) -> QuadratureEstimate {
-    average_of_samples(OfSamples::Loss, rule, law, accuracy)
-}
-
-/// The share of fresh samples whose output and label are in different classes. NaN where the rule knows no classes.
-pub fn other_class_by_quadrature<R: LocalRule + ?Sized>(
-    rule: &R,
-    law: &Law,
-    accuracy: f64,
-) -> QuadratureEstimate {
-    average_of_samples(OfSamples::OtherClass, rule, law, accuracy)
-}
-
-fn average_of_samples<R: LocalRule + ?Sized>(
-    what: OfSamples,
-    rule: &R,
-    law: &Law,
-    accuracy: f64,
-) -> QuadratureEstimate {
-    if !law.covariance.is_finite() {
-        return QuadratureEstimate { value: f64::NAN, error: f64::NAN };
-    }
-    let shape = rule.shape();
-    let (coordinates, frozen_first) = (Coordinates::of(law), Coordinates::frozen_first(law, shape.trained));
-    // Rounding may tell the ranks of the two factors apart; then one of them serves for both.
-    let frozen_first =
-        if frozen_first.dimension() == coordinates.dimension() { frozen_first } else { Coordinates::of(law) };
-    let mut losses = SampleAverage {
-        what,
-        rule,
-        scalars: law.scalars,
-        coordinates,
-        frozen_first,
-        fields: vec![0.0; shape.rows()],
-        batch: Vec::new(),
-        noise: Vec::new(),
-        losses: Vec::new(),
-    };
-    let average = expectation_within(&mut losses, accuracy, evaluations(accuracy), &mut None);
-    // Two rules that agree to the last bit have rounding errors all the same.
-    let rounding = f64::EPSILON * average.mean[0].abs();
-    QuadratureEstimate { value: average.mean[0], error: average.error[0].max(rounding) }
 }

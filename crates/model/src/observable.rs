@@ -24,7 +24,10 @@ pub const CATALOGUE: [(&str, &str); 12] = [
         "classification_error",
         "share of fresh inputs whose output and label differ in sign (in class, for the logistic loss); models with one output",
     ),
-    ("label_agreement", "share of fresh inputs whose output and label agree in sign: 1 - classification_error"),
+    (
+        "label_agreement",
+        "share of fresh inputs whose output and label agree in sign: 1 - classification_error",
+    ),
     (
         "Q[i,j]",
         "overlap of trained rows i, j: covariance of their fields; Q0, Q2, ... for other orders of the spectrum",
@@ -139,7 +142,8 @@ impl<'a> Snapshot<'a> {
 
     /// The largest estimated error of the averages that were asked for so far: 0 where all have closed forms.
     pub fn quadrature_error(&self) -> f64 {
-        let errors = [&self.loss, &self.fresh_loss, &self.other_class].map(|known| known.get().map_or(0.0, |e| e.error));
+        let errors = [&self.loss, &self.fresh_loss, &self.other_class]
+            .map(|known| known.get().map_or(0.0, |e| e.error));
         errors.into_iter().fold(0.0, f64::max)
     }
 }

@@ -82,12 +82,7 @@ pub trait ClosedForms<S: Student, T: Teacher>: Send + Sync + Debug + Sized {
     }
 
     /// See [`LocalRule::risk_within`].
-    fn risk_within(
-        &self,
-        pair: &TeacherStudent<S, T, Self>,
-        law: &Law,
-        accuracy: f64,
-    ) -> QuadratureEstimate {
+    fn risk_within(&self, pair: &TeacherStudent<S, T, Self>, law: &Law, accuracy: f64) -> QuadratureEstimate {
         averages::risk_by_quadrature(pair, law, accuracy)
     }
 

@@ -76,10 +76,9 @@ pub(super) fn start(
                 Some(r) => matrix(r, "start.r", source)?,
                 None => Mat::zeros(shape.trained, shape.frozen),
             };
-            for (name, given, expected) in [
-                ("q", &q, [shape.trained, shape.trained]),
-                ("r", &r, [shape.trained, shape.frozen]),
-            ] {
+            for (name, given, expected) in
+                [("q", &q, [shape.trained, shape.trained]), ("r", &r, [shape.trained, shape.frozen])]
+            {
                 if [given.rows(), given.cols()] != expected {
                     let message = format!(
                         "`{name}` is {} x {}, but the model has {} trained and {} frozen rows",

@@ -136,6 +136,7 @@ fn overlaps_of_the_wrong_size_are_named_with_both_sizes() {
 fn a_clock_of_steps_takes_whole_numbers() {
     let text = STAGED.replace("times = [0, 1, 2]", "clock = \"steps\"\ntimes = [0.5, 1.3]");
     assert!(refusal(&text).contains("0.5 is not a whole number"), "{}", refusal(&text));
-    let whole = STAGED.replace("times = [0, 1, 2]", "clock = \"steps\"\ntimes = { from = 0, to = 30, points = 4 }");
+    let whole =
+        STAGED.replace("times = [0, 1, 2]", "clock = \"steps\"\ntimes = { from = 0, to = 30, points = 4 }");
     assert!(checked(&whole).is_ok());
 }

@@ -6,9 +6,7 @@ use didact_families::{Family, Model};
 use didact_math::linalg::{Mat, cholesky_psd};
 use didact_math::random::statistics::Moments;
 use didact_math::random::{RngAddress, Stream};
-use didact_model::averages::{
-    USUAL_ACCURACY, by_quadrature, other_class_by_quadrature, risk_by_quadrature,
-};
+use didact_model::averages::{USUAL_ACCURACY, by_quadrature, other_class_by_quadrature, risk_by_quadrature};
 use didact_model::rule::LocalRule;
 use didact_model::{Averages, Kick, Law, Needed, Sample};
 
@@ -297,6 +295,9 @@ fn the_classification_error_of_one_unit_is_the_angle_to_its_teacher() {
         let law = Law { covariance: &covariance, scalars: &[], label_noise: 0.0 };
         let found = other_class_by_quadrature(&*rule, &law, 1e-4);
         let exact = rho.acos() / std::f64::consts::PI;
-        assert!((found.value - exact).abs() < 6.0 * found.error && found.error < 1e-2, "{rho}: {found:?}, {exact}");
+        assert!(
+            (found.value - exact).abs() < 6.0 * found.error && found.error < 1e-2,
+            "{rho}: {found:?}, {exact}"
+        );
     }
 }

@@ -165,15 +165,12 @@ impl Lattice {
     }
 
     /// The sum over the ball, the part of the outermost shell in it, and the number of points.
-    fn sum(
-        &self,
-        outputs: usize,
-        add: &mut dyn FnMut(&Points, &mut [f64]),
-    ) -> (Vec<f64>, Vec<f64>, usize) {
+    fn sum(&self, outputs: usize, add: &mut dyn FnMut(&Points, &mut [f64])) -> (Vec<f64>, Vec<f64>, usize) {
         let dimension = self.generator.len();
         let radius = radius(dimension);
         let (edge, inner) = (radius * radius, (radius - SHELL) * (radius - SHELL));
-        let unit = (2.0 * HALF_SIDE / std::f64::consts::TAU.sqrt()).powi(dimension as i32) / self.count as f64;
+        let unit =
+            (2.0 * HALF_SIDE / std::f64::consts::TAU.sqrt()).powi(dimension as i32) / self.count as f64;
         let mut groups = [Group::new(dimension, outputs), Group::new(dimension, outputs)];
         let mut columns = vec![0.0; dimension * BLOCK];
         let mut squares = vec![0.0; BLOCK];
@@ -314,7 +311,8 @@ mod tests {
         let exact = (1.0 / std::f64::consts::TAU).sqrt();
         for dimension in [2, 3, 4] {
             let scale = (dimension as f64).sqrt().recip();
-            let found = average(dimension, 1e-6, 1 << 18, |z| (scale * z.iter().sum::<f64>()).max(0.0)).average;
+            let found =
+                average(dimension, 1e-6, 1 << 18, |z| (scale * z.iter().sum::<f64>()).max(0.0)).average;
             assert!((found.mean[0] - exact).abs() <= 3.0 * found.error[0], "{dimension}: {found:?}");
         }
     }

@@ -176,8 +176,7 @@ pub fn expectation_within(
         *known = Some(BestRule::Product);
         return by_product.expect("was just looked at");
     }
-    let by_ball =
-        (ball::FEWEST..=ball::MOST).contains(&dimension).then(|| in_ball(integrand, accuracy, 0));
+    let by_ball = (ball::FEWEST..=ball::MOST).contains(&dimension).then(|| in_ball(integrand, accuracy, 0));
     if let Some(found) = by_ball.as_ref().filter(|found| found.average.relative_error() <= accuracy) {
         *known = Some(BestRule::Ball { level: found.level });
         return found.average.clone();

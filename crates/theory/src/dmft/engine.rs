@@ -121,7 +121,11 @@ impl Engine for Dmft {
             );
         }
         if problem.spectrum.eigenvalues() != [1.0] {
-            return refuse("the equations are those of isotropic inputs", "use engine `full-batch`");
+            return refuse(
+                "with several eigenvalues of the inputs every eigenspace has memory kernels of its own, coupled through the fields; \
+                 the equations are those of one",
+                "use engine `full-batch`",
+            );
         }
         if problem.training.constraint.scalar_sphere.is_some() {
             return refuse("the equations know no sphere of scalars", "use engine `full-batch`");

@@ -62,6 +62,16 @@ impl<'a> Flow<'a> {
         }
     }
 
+    /// The estimated error of the last averages, in units of their largest entry.
+    pub(super) fn relative_error(&self) -> f64 {
+        let averages = match self {
+            Self::Overlaps(flow) => &flow.averages,
+            Self::Rows(flow, _) => &flow.averages,
+        };
+        let size = averages.drift.max_abs().max(averages.noise.max_abs());
+        if size > 0.0 { averages.error / size } else { 0.0 }
+    }
+
     /// How a state is read.
     pub(super) fn layout(&self) -> AnyLayout {
         match self {

@@ -225,7 +225,8 @@ impl OrderParameterOde {
         flow.set_accuracy(self.numerical.accuracy());
         flow.field().derivative(0.0, &state, &mut vec![0.0; state.len()]);
         let closed = flow.worst_error() == 0.0;
-        let options = if closed { self.options.clone() } else { self.numerical.options(&self.options) };
+        let numerical = self.numerical.at_best(flow.relative_error());
+        let options = if closed { self.options.clone() } else { numerical.options(&self.options) };
         let layout = flow.layout();
         let events: Vec<ode::OdeEvent> = record
             .events

@@ -20,6 +20,8 @@ pub enum Numerical {
 impl Numerical {
     /// The relative error of a run where nothing is said.
     pub const USUAL_ERROR: f64 = 1e-6;
+    /// Steps are as accurate as this budget allows even where averages are worse.
+    const COARSEST: f64 = 1e-4;
     /// The usual budget.
     pub const USUAL: Self = Self::Budget { error: Self::USUAL_ERROR, any_method: true };
 
@@ -28,6 +30,17 @@ impl Numerical {
         match self {
             Self::Precise => None,
             Self::Budget { error, .. } => Some(error),
+        }
+    }
+
+    /// The same where averages have this relative error at best, as those of many fields with kinks: steps much more accurate than that
+    /// would only cost time.
+    pub(super) fn at_best(self, achieved: f64) -> Self {
+        match self {
+            Self::Budget { error, any_method } => {
+                Self::Budget { error: error.max(achieved.min(Self::COARSEST)), any_method }
+            }
+            Self::Precise => Self::Precise,
         }
     }
 
@@ -54,6 +67,8 @@ mod tests {
         let shared = Numerical::USUAL.options(&options);
         assert_eq!((shared.method, shared.saving), (Method::Adams, Saving::Dense));
         assert!((shared.relative - 1e-7).abs() < 1e-20 && Numerical::USUAL.accuracy() == Some(1e-6));
+        let coarse = Numerical::USUAL.at_best(3e-5).options(&options);
+        assert!((coarse.relative - 3e-6).abs() < 1e-18 && Numerical::USUAL.at_best(1e-8) == Numerical::USUAL);
         let fixed = Numerical::Budget { error: 1e-4, any_method: false }.options(&options);
         assert_eq!(fixed.method, options.method);
         assert_eq!(Numerical::Precise.options(&options), options);
