@@ -62,11 +62,9 @@ pub struct OdeOptions {
     pub quadratic_term: bool,
     /// Relative tolerance of a step; the absolute one is a thousandth of it. 1e-9 unless given. Where averages have no closed form it is
     /// the relative error of the run instead, 1e-6 unless given, shared between integrator and averages.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
     /// `explicit` (order 8), `multistep`, `stiff` or `stabilised`. Unless given, `explicit` where averages have closed forms, and
     /// `multistep`, which needs the fewest of them, where they have not.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<OdeMethod>,
 }
 
