@@ -105,7 +105,8 @@ pub struct Averages {
     pub noise: Mat,
     /// E[∂loss/∂a_j].
     pub scalars: Vec<f64>,
-    /// Estimated absolute error of the worst entry: 0 for closed forms.
+    /// Estimated absolute error of the worst entry, 0 for closed forms; of A that of E[kick zᵀ], z independent coordinates of the
+    /// fields, because A itself is not unique where fields depend on each other.
     pub error: f64,
     /// Relative error that the caller is content with where there is no closed form; `None` asks for the best that the rule has.
     pub accuracy: Option<f64>,

@@ -70,7 +70,7 @@ impl Student for Hidden {
     }
 
     fn has_kinks(&self) -> bool {
-        !self.activation.kinks().is_empty()
+        self.activation.slope_jumps()
     }
 }
 

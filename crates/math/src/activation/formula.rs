@@ -25,7 +25,10 @@ impl Formula {
                 size: jump.value_jump,
             });
         }
-        let kinks = breaks.iter().map(|b| Kink { at: b.at, jump: b.slope_jump }).collect();
+        let mut kinks: Vec<Kink> = breaks.iter().map(|b| Kink { at: b.at, jump: b.slope_jump }).collect();
+        // Sums that do not end where the curvature jumps are off by the third power of their spacing.
+        kinks.extend(expression.curvature_breaks().into_iter().map(|at| Kink { at, jump: 0.0 }));
+        kinks.sort_by(|a, b| a.at.total_cmp(&b.at));
         let mut formula = Self { expression, kinks, resolution: COARSEST };
         formula.resolution = formula.measure()?;
         Ok(formula)

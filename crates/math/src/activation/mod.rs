@@ -14,7 +14,7 @@ pub use piecewise::{Abs, PiecewiseLinear, Relu};
 pub use polynomial::{HermitePolynomial, Polynomial};
 pub use smooth::{Erf, Gelu, Linear, Sigmoid, Tanh};
 
-/// A point where the slope of σ jumps: a Dirac term of weight `jump` in σ″.
+/// A point where the slope of σ jumps, a Dirac term of weight `jump` in σ″, or where only σ″ jumps and `jump` is 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Kink {
     /// Where.
@@ -76,9 +76,14 @@ pub trait Activation: Send + Sync + std::fmt::Debug {
     /// σ″(z), its regular part; Dirac terms are in [`Self::kinks`].
     fn curvature(&self, z: f64) -> f64;
 
-    /// Where the slope jumps, ascending.
+    /// Where the slope or the curvature jumps, ascending.
     fn kinks(&self) -> &[Kink] {
         &[]
+    }
+
+    /// Whether the slope itself jumps somewhere.
+    fn slope_jumps(&self) -> bool {
+        self.kinks().iter().any(|kink| kink.jump != 0.0)
     }
 
     /// What closed forms need to know.

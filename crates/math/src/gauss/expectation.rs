@@ -498,7 +498,7 @@ mod tests {
             assert!(off < allowed, "{dimension}: {} against {exact}", found.mean[0]);
             // Once known, the rule is used at once and gives the same.
             let again = expectation_within(&mut Residual { dimension }, accuracy, 1 << 20, &mut known);
-            assert!((again.mean[0] / found.mean[0] - 1.0).abs() < 1e-12 && again.points < found.points);
+            assert!((again.mean[0] / found.mean[0] - 1.0).abs() < 1e-12 && again.points <= found.points);
         }
     }
 

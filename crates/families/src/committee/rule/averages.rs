@@ -326,8 +326,9 @@ fn choose_fineness(
     Some(total)
 }
 
-/// Relative error of a pair average from tables: that of their interpolation, whose worst case is 2e-7.
-const TABLE_ERROR: f64 = 3e-7;
+/// Relative error of a pair average from tables. Their interpolation is good to 2e-7, but high orders of a series vary faster with
+/// the variance than low ones.
+const TABLE_ERROR: f64 = 1.5e-6;
 /// Lattices are used for kinks beside simulations where their relative error is below this; it is stated. Pairs by quadrature are exact and
 /// take 20 times as long.
 const SCATTERED: f64 = 1e-3;

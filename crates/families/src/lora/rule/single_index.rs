@@ -173,6 +173,6 @@ impl BatchRule for SingleIndexRule {
 
 impl CurvatureRule for SingleIndexRule {
     fn jumps(&self) -> Jumps {
-        Jumps { trained: !self.population.student.kinks().is_empty(), frozen: false }
+        Jumps { trained: self.population.student.slope_jumps(), frozen: false }
     }
 }

@@ -158,6 +158,6 @@ impl BatchRule for AdapterRule {
 
 impl CurvatureRule for AdapterRule {
     fn jumps(&self) -> Jumps {
-        Jumps { trained: !self.student.kinks().is_empty(), frozen: false }
+        Jumps { trained: self.student.slope_jumps(), frozen: false }
     }
 }
