@@ -195,7 +195,8 @@ impl<'a> Checker<'a> {
         for alternative in alternatives {
             let properties = self.resolve(alternative)["properties"].as_object();
             for (key, property) in properties.into_iter().flatten() {
-                let given = value.get(key).filter(|given| !given.is_string() && property["const"].is_string());
+                let given =
+                    value.get(key).filter(|given| !given.is_string() && property["const"].is_string());
                 if let Some(given) = given {
                     let message = format!("`{}` is {given}; expected a word", join(path, key));
                     return fault(&join(path, key), Diagnostic::new(message));

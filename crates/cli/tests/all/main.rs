@@ -15,3 +15,4 @@ mod killed;
 mod lists;
 mod readme;
 mod seams;
+mod verify;

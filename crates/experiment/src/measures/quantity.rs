@@ -47,7 +47,7 @@ impl MeasureDefinition for QuantityMeasure {
 
     fn evaluate(&self, findings: &Findings) -> MeasuredValues {
         findings.at_each_point(|point| {
-            let inputs = self.inputs_at(point);
+            let inputs = findings.files().located(&self.quantity, self.inputs_at(point));
             let value = quantities::number(&self.quantity, &inputs, self.entry.as_deref())?;
             Ok(Estimate::exact(value))
         })

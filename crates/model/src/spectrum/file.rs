@@ -56,7 +56,7 @@ pub enum FileError {
 const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// Bytes of a file of eigenvalues or data.
-const LARGEST_FILE: u64 = 256 << 20;
+pub const LARGEST_FILE: u64 = 256 << 20;
 
 /// Rows of a covariance that is diagonalised, which takes a minute.
 const LARGEST_COVARIANCE: usize = 4000;
