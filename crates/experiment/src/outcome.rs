@@ -6,7 +6,6 @@ use crate::experiment::{BUILD, Experiment};
 use crate::guard;
 use crate::jobs::Done;
 use crate::measures::{self, Estimate, Measured};
-use crate::quantities::Scan;
 use crate::report::Report;
 use crate::results::{Missing, Results};
 use crate::source::Diagnostic;
