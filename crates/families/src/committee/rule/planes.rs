@@ -27,7 +27,7 @@ pub(super) struct Fineness {
 
 impl Fineness {
     /// The finest of all: the tables themselves are good to 1e-8.
-    pub(super) const FINEST: Self = Self { nodes: 7, reach: 7, series: 8 };
+    pub(super) const FINEST: Self = Self { nodes: 7, reach: 9, series: 8 };
     /// What the first sums of a run are tried with.
     pub(super) const FIRST: Self = Self { nodes: 2, reach: 2, series: 2 };
 
