@@ -113,16 +113,21 @@ fn averages_of_smooth_formulas_keep_the_accuracy_that_is_asked_for() {
             rule.averages(law, Needed::DriftAndNoise, &mut best);
             rule.averages(law, Needed::DriftAndNoise, &mut quick);
             let sizes = [best.noise.max_abs(), best.drift.max_abs()];
-            for ((best_of, quick_of), size) in
-                [(&best.noise, &quick.noise), (&best.drift, &quick.drift)].into_iter().zip(sizes)
+            for ((what, best_of, quick_of), size) in
+                [("noise", &best.noise, &quick.noise), ("drift", &best.drift, &quick.drift)]
+                    .into_iter()
+                    .zip(sizes)
             {
                 let mut apart = quick_of.clone();
                 apart.add_scaled(-1.0, best_of);
                 let off = apart.max_abs();
-                assert!(off <= 2.0 * accuracy * size + best.error, "{name}: off by {off:e} of {size:e}");
+                assert!(
+                    off <= 2.0 * accuracy * size + best.error,
+                    "{name}: {what} off by {off:e} of {size:e}"
+                );
                 assert!(
                     off <= 2.0 * quick.error + best.error,
-                    "{name}: off by {off:e}, stated {:e}",
+                    "{name}: {what} off by {off:e}, stated {:e}",
                     quick.error
                 );
             }
