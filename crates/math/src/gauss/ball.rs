@@ -68,7 +68,7 @@ fn radius(dimension: usize) -> f64 {
 
 /// About how many points of the lattices of a level are in the ball, whose volume is π^{n/2} rⁿ/Γ(n/2 + 1).
 fn cost(dimension: usize, level: usize) -> f64 {
-    let unit_ball = (1..=dimension).fold(if dimension % 2 == 0 { 1.0 } else { 2.0 }, |volume, n| {
+    let unit_ball = (1..=dimension).fold(if dimension.is_multiple_of(2) { 1.0 } else { 2.0 }, |volume, n| {
         if n % 2 == dimension % 2 && n > 1 { volume * std::f64::consts::TAU / n as f64 } else { volume }
     });
     let share = unit_ball * (radius(dimension) / (2.0 * HALF_SIDE)).powi(dimension as i32);
