@@ -171,7 +171,8 @@ fn steps(arguments: &Arguments) -> Result<usize, QuantityError> {
     }
 }
 
-fn model(arguments: &Arguments) -> Result<Model, QuantityError> {
+/// The model of a question, written as in a description.
+pub(super) fn model(arguments: &Arguments) -> Result<Model, QuantityError> {
     let given = arguments.value("model");
     if !given.get("family").is_some_and(Value::is_string) {
         let hint = "write it as the table [model] of a description";

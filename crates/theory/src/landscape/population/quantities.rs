@@ -2,7 +2,6 @@
 
 use super::stationary::classify;
 use super::{self as population, RepeatedEigenvalue, SIZE_LIMIT};
-use didact_families::Model;
 use didact_math::linalg::{Mat, is_psd};
 use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
 use didact_model::rule::LocalRule;
@@ -74,8 +73,7 @@ fn domain(message: impl ToString) -> QuantityError {
 
 /// The rule and its scalars before training.
 fn model(arguments: &Arguments) -> Result<(Arc<dyn LocalRule>, Vec<f64>), QuantityError> {
-    let model: Model = serde_json::from_value(arguments.value("model").clone())
-        .map_err(|e| domain(format!("model: {e}; write it as in [model]")))?;
+    let model = super::super::quantities::model(arguments)?;
     Ok((model.rule().map_err(domain)?, model.starting_scalars()))
 }
 
