@@ -139,7 +139,12 @@ pub(crate) fn key_of_scan(scan: &ScanSpec) -> String {
 fn digest(described: &impl Serialize, bytes: usize) -> String {
     let value: Value = serde_json::to_value(described).expect("a description is plain data");
     let text = format!("didact {} {BUILD}\n{value}", env!("CARGO_PKG_VERSION"));
-    Sha256::digest(text.as_bytes()).iter().take(bytes).map(|b| format!("{b:02x}")).collect()
+    hash_of(text.as_bytes(), bytes)
+}
+
+/// The first bytes of the SHA-256 of some data, as hex digits.
+pub(crate) fn hash_of(data: &[u8], bytes: usize) -> String {
+    Sha256::digest(data).iter().take(bytes).map(|b| format!("{b:02x}")).collect()
 }
 
 /// Describes one run at one point to its engine: changes, problem, record, stages, schedule.

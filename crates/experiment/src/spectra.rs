@@ -1,10 +1,10 @@
 //! From the spectrum of a description to eigenvalues and weights.
 
-use crate::description::{Description, SpectrumSpec};
+use crate::description::{Description, InputsSpec, SpectrumSpec};
 use crate::source::{Diagnostic, Source};
 use didact_model::Spectrum;
 use didact_model::spectrum::SpectrumError;
-use didact_model::spectrum::file::{self, FileError};
+use didact_model::spectrum::file::{self, FileError, PrincipalRows};
 use std::path::{Path, PathBuf};
 
 /// Why a spectrum cannot be built.
@@ -45,6 +45,23 @@ pub fn build(spec: &SpectrumSpec, source: &Source) -> Result<Spectrum, SpectraEr
 /// Replaces every file by what it says, so that the description is whole without it and its hash knows the numbers.
 pub fn resolve(mut description: Description, source: &Source) -> Result<Description, Diagnostic> {
     description.data.spectrum = written_out(description.data.spectrum, source)?;
+    if let InputsSpec::Rows(rows) = &mut description.data.inputs {
+        let (found, digest) = table_rows(&rows.path, source)?;
+        if rows.digest.as_ref().is_some_and(|known| *known != digest) {
+            let message = format!("`{}` is not the file that this description was resolved with", rows.path);
+            return Err(Diagnostic::new(message)
+                .hint("remove `digest` to take the file as it is now")
+                .at_key(source, "data.inputs"));
+        }
+        rows.digest = Some(digest);
+        if description.data.spectrum == SpectrumSpec::Isotropic {
+            description.data.spectrum = SpectrumSpec::Explicit {
+                eigenvalues: found.spectrum.eigenvalues().to_vec(),
+                weights: Some(found.spectrum.weights().to_vec()),
+            };
+        }
+        description.data.dimension.get_or_insert(found.rows.cols() as u64);
+    }
     let runs = description.run.iter_mut().map(|run| &mut run.set);
     let sizes = [&mut description.quick, &mut description.full];
     for set in runs.chain(sizes) {
@@ -67,6 +84,15 @@ fn written_out(spec: SpectrumSpec, source: &Source) -> Result<SpectrumSpec, Diag
         eigenvalues: spectrum.eigenvalues().to_vec(),
         weights: Some(spectrum.weights().to_vec()),
     })
+}
+
+/// The rows of a table, and a digest of its file.
+pub fn table_rows(path: &str, source: &Source) -> Result<(PrincipalRows, String), Diagnostic> {
+    let place = beside(source, path);
+    let refused = |e: FileError| Diagnostic::new(e).at_key(source, "data.inputs");
+    let rows = file::read_rows(&place).map_err(refused)?;
+    let bytes = std::fs::read(&place).unwrap_or_default();
+    Ok((rows, crate::experiment::hash_of(&bytes, 8)))
 }
 
 /// A path relative to the folder of the description.

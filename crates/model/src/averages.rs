@@ -1,5 +1,9 @@
 //! Gaussian averages of any rule by deterministic quadrature of its `kick`: the slow, obvious way.
 
+mod mapped;
+
+pub use mapped::mapped_averages;
+
 use crate::rule::{Averages, CurvatureAverages, Kick, Law, LocalRule, Needed, Sample};
 use didact_math::gauss::expectation;
 use didact_math::linalg::{Mat, cholesky_psd, symmetric_eigen};

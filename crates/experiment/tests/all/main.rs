@@ -12,4 +12,6 @@ mod probability;
 mod restart;
 mod scans;
 mod taken_over;
+mod ways_agree;
+mod ways_matrix;
 mod within;

@@ -139,6 +139,12 @@ impl Expression {
         breaks::find(&self.tree)
     }
 
+    /// The same for a variable that is a time: arguments that are not affine are scanned from `from` to `to`.
+    pub fn breaks_between(&self, from: f64, to: f64) -> Vec<Break> {
+        assert!(self.variables.len() <= 1, "breaks are defined for formulas of one variable");
+        breaks::find_between(&self.tree, (from, to))
+    }
+
     /// Coefficients, low to high, when the formula is a polynomial in its one variable.
     pub fn polynomial(&self) -> Option<Vec<f64>> {
         (self.variables.len() <= 1).then(|| self.tree.polynomial()).flatten()

@@ -62,6 +62,43 @@ pub fn read(path: &Path) -> Result<FileSpectrum, FileError> {
     of_table(&table).map_err(|source| FileError::Spectrum { path: name, source })
 }
 
+/// Rows of data in the frame of their principal axes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PrincipalRows {
+    /// Samples x axes that carry variance, largest first, centred and scaled to a mean variance of 1.
+    pub rows: Mat,
+    /// The variances along the axes, of mean 1, equal ones merged.
+    pub spectrum: Spectrum,
+}
+
+/// Reads a table of data (samples x features) and turns its rows into the frame of their principal axes.
+pub fn read_rows(path: &Path) -> Result<PrincipalRows, FileError> {
+    let name = path.display().to_string();
+    let bytes =
+        std::fs::read(path).map_err(|e| FileError::Read { path: name.clone(), reason: e.to_string() })?;
+    let table = if bytes.starts_with(b"\x93NUMPY") { npy(&bytes) } else { text(&bytes) };
+    let bad = |reason: String| FileError::Format { path: name.clone(), reason };
+    let table = table.map_err(bad)?;
+    if table.rows() < 2 || table.cols() < 2 {
+        return Err(bad("rows of data are a table of several samples and features".into()));
+    }
+    principal_rows(&table).map_err(|source| FileError::Spectrum { path: name, source })
+}
+
+fn principal_rows(table: &Mat) -> Result<PrincipalRows, SpectrumError> {
+    let (n, p) = (table.rows(), table.cols());
+    let mean: Vec<f64> = (0..p).map(|j| (0..n).map(|i| table[(i, j)]).sum::<f64>() / n as f64).collect();
+    let centred = Mat::from_fn(n, p, |i, j| table[(i, j)] - mean[j]);
+    let eigen = symmetric_eigen(&centred.transpose().gram().scaled(1.0 / n as f64));
+    let largest = eigen.values.last().copied().unwrap_or(0.0);
+    let kept: Vec<usize> = (0..p).rev().filter(|&k| eigen.values[k] > NO_VARIANCE * largest).collect();
+    let values: Vec<f64> = kept.iter().map(|&k| eigen.values[k]).collect();
+    let scale = (values.iter().sum::<f64>() / values.len().max(1) as f64).sqrt();
+    let axes = Mat::from_fn(p, kept.len(), |i, j| eigen.vectors[(i, kept[j])] / scale);
+    let (spectrum, _) = Spectrum::of_eigenvalues(&values)?;
+    Ok(PrincipalRows { rows: centred.times(&axes), spectrum: spectrum.normalised() })
+}
+
 fn of_table(table: &Mat) -> Result<FileSpectrum, SpectrumError> {
     let is_list = table.rows() == 1 || table.cols() == 1;
     let (eigenvalues, dropped) = if is_list {
