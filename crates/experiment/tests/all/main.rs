@@ -14,4 +14,5 @@ mod scans;
 mod taken_over;
 mod ways_agree;
 mod ways_matrix;
+mod ways_messages;
 mod within;
