@@ -91,12 +91,15 @@ fn reduced_and_direct_agree_in_law_for_every_way_that_both_run() {
     for (name, training) in all_ways() {
         for (spectrum, dimension) in &spectra {
             let problem = problem(training.clone(), spectrum.clone(), *dimension);
-            let runs = [&Reduced as &dyn Engine, &Direct].map(|e| run(e, &problem, &[0.0, 1.0], 2500));
+            let runs = [&Reduced as &dyn Engine, &Direct].map(|e| run(e, &problem, &[0.0, 1.0], 1500));
             for column in runs[0].column_names() {
                 let [a, b] = [0, 1].map(|i| runs[i].mean(column).unwrap());
                 assert!((a[0].value - b[0].value).abs() < 1e-12, "{name}: {column} at the start");
-                let z = (a[1].value - b[1].value) / a[1].error.hypot(b[1].error);
-                assert!(z.abs() < 4.5, "{name}, d = {dimension}: {column} is {} and {}, z = {z}", a[1].value, b[1].value);
+                // Lengths on the sphere do not scatter but by rounding.
+                let error = a[1].error.hypot(b[1].error).max(1e-14);
+                let z = (a[1].value - b[1].value) / error;
+                let (a, b) = (a[1].value, b[1].value);
+                assert!(z.abs() < 4.5, "{name}, d = {dimension}: {column} is {a} and {b}, z = {z}");
             }
         }
     }

@@ -181,7 +181,7 @@ fn mean_linear(inputs: &Inputs) -> Answer {
         ..problem(&family, one_pass(inputs), Spectrum::isotropic(), start)
     };
     let names = ["loss", "Qwp[0,0] - Rp[0,0]", "Qpp[0,0]"];
-    let record = Record { replicas: 20_000, ..record(&problem, vec![inputs.number("steps")], &names) };
+    let record = Record { replicas: 6000, ..record(&problem, vec![inputs.number("steps")], &names) };
     // Raw velocities are those per alpha divided by d: d (w − v)·p = Qwp − Rp, d |p|² = Qpp/d.
     sampled(&problem, &record, &names, &[1.0, 1.0, 1.0 / d as f64])
 }
