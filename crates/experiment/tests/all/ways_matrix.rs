@@ -10,6 +10,7 @@ use didact_model::training::{
     TrainingError, Way,
 };
 use didact_model::{Clock, Engine, EngineError, NoMonitor, Problem, Record, Spectrum, observable};
+use didact_theory::OdeOptions;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -104,7 +105,11 @@ fn engines() -> Vec<(Box<dyn Engine>, bool)> {
     EngineSpec::catalogue()
         .into_iter()
         .map(|registered| {
-            let spec = EngineSpec::named(&registered.name).unwrap();
+            let spec = match registered.name.as_str() {
+                // Two steps of a run, and whether they can be made at all, need no accuracy.
+                "ode" => EngineSpec::Ode(OdeOptions { tolerance: 1e-2, ..OdeOptions::default() }),
+                name => EngineSpec::named(name).unwrap(),
+            };
             let engine = spec.engine().unwrap();
             let on_training_set = ["full-batch", "dmft"].contains(&registered.name.as_str());
             (engine, on_training_set)

@@ -15,12 +15,12 @@ use didact_math::gauss::{expectation, quadrature::gauss_hermite};
 use didact_math::linalg::{Mat, symmetric_eigen};
 use didact_math::roots::brent_between;
 
-/// Lines that are integrated, about: 11 per axis of three others.
-const LINES: usize = 2048;
+/// Lines that are integrated, about: 8 per axis of three others.
+const LINES: usize = 1024;
 /// Points of a line at which the kick is looked at to find its breaks.
-const LOOKS: usize = 48;
+const LOOKS: usize = 32;
 /// Widest panel of a line, in standard deviations; it has 16 nodes.
-const PANEL: f64 = 3.0;
+const PANEL: f64 = 4.5;
 /// The same where there is one line alone.
 const FINE_PANEL: f64 = 1.0;
 /// Coordinates with less of the squared gradient than this, relative to the largest, do not matter: rounding of the differences.

@@ -24,7 +24,7 @@ pub enum TrainingError {
         error: ScheduleError,
     },
     /// A rate that is negative or no number at some time.
-    #[error("the schedule of the {of} is {value} at t = {time}; it must be zero or positive\n\nhint: write `max(0, ...)`")]
+    #[error("the schedule of the {of} is {} at t = {}; it must be zero or positive\n\nhint: write `max(0, ...)`", short(*.value), short(*.time))]
     Schedule {
         /// Of what.
         of: &'static str,
@@ -37,7 +37,7 @@ pub enum TrainingError {
     #[error("the learning rate is 0 at all times")]
     NoLearning,
     /// β outside [0, 1).
-    #[error("the momentum is {value}{}; it must be at least 0 and below 1", at(.time))]
+    #[error("the momentum is {}{}; it must be at least 0 and below 1", short(*.value), at(.time))]
     Beta {
         /// β.
         value: f64,
@@ -45,7 +45,7 @@ pub enum TrainingError {
         time: Option<f64>,
     },
     /// γ ≤ 0.
-    #[error("the momentum rate is {value}{}; it must be positive", at(.time))]
+    #[error("the momentum rate is {}{}; it must be positive", short(*.value), at(.time))]
     Rate {
         /// γ.
         value: f64,
@@ -168,7 +168,12 @@ pub enum TrainingError {
 }
 
 fn at(time: &Option<f64>) -> String {
-    time.map_or(String::new(), |t| format!(" at t = {t}"))
+    time.map_or(String::new(), |t| format!(" at t = {}", short(t)))
+}
+
+/// A number without the rounding of its last digits.
+fn short(x: f64) -> f64 {
+    format!("{x:.11e}").parse().unwrap_or(x)
 }
 
 fn columns(rows: usize, cols: usize) -> String {
