@@ -154,7 +154,7 @@ impl Experiment {
     }
 
     /// Folder of a point: the experiment's own when there is no sweep.
-    fn point_folder(&self, folder: &Path, index: usize) -> PathBuf {
+    pub(crate) fn point_folder(&self, folder: &Path, index: usize) -> PathBuf {
         if self.resolved.sweep.is_empty() {
             folder.to_path_buf()
         } else {

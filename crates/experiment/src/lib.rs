@@ -33,6 +33,7 @@ pub mod draw;
 pub mod engines;
 pub mod execute;
 pub mod experiment;
+pub mod frontend;
 pub mod index_page;
 mod left_out;
 pub mod measures;
