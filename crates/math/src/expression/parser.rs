@@ -57,10 +57,10 @@ pub(super) fn catalogue() -> Vec<(String, String)> {
     let constants = CONSTANTS.iter().map(|(name, value)| (name.to_string(), format!("the constant {value}")));
     let indicator = ("1{x > y}".to_string(), "1 where the comparison (>, <) holds, else 0".to_string());
     let sampled = (
-        "sampled[...](x)".to_string(),
-        "a function given by Chebyshev coefficients on panels, as `didact.sampled` in Python fits them"
-            .to_string(),
+        "sampled[-1, 1; 0, 1](x)",
+        "a function given by Chebyshev coefficients on panels, as samples are fitted",
     );
+    let sampled = (sampled.0.to_string(), sampled.1.to_string());
     operators.chain([indicator]).chain(functions).chain([sampled]).chain(constants).collect()
 }
 
