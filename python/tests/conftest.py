@@ -18,7 +18,7 @@ data = { dimension = 1000 }
 training = { learning-rate = 1.0 }
 start = { q = [[0.25, 0], [0, 0.25]], r = [[0.1, 0], [0, 0.1]] }
 run = [{ name = "theory", engine = "ode" }, { name = "sgd", engine = "reduced" }]
-measure = [{ name = "end", kind = "value-at", run = "theory", column = "loss", at = 20 }]
+measure = [{ name = "end", kind = "value-at", run = "theory", observable = "loss", time = 20 }]
 claim = [{ says = "the loss is small", measure = "end", check = { at-most = 0.1 } }]
 
 [record]

@@ -82,7 +82,7 @@ def test_two_threads_run_two_experiments(tmp_path, two_units):
     assert together == alone
 
 
-LONG = TWO_UNITS.replace("to = 20,", "to = 2000000,").replace("replicas = 4", "replicas = 2").replace("at = 20", "at = 0")
+LONG = TWO_UNITS.replace("to = 20,", "to = 2000000,").replace("replicas = 4", "replicas = 2").replace("time = 20", "time = 0")
 
 INTERRUPTED = """
 import didact, os, pathlib, signal, sys, threading, time
