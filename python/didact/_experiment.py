@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from . import _core, _progress, _threads
+from ._errors import RunError
 from ._figure import Figure
 from ._table import Table
 
@@ -151,6 +152,7 @@ class Job:
     def __init__(self, prepared: _core.Prepared, job: _core.Job) -> None:
         self._prepared, self._job = prepared, job
         self._result: Result | None = None
+        self._error: RunError | None = None
 
     @property
     def title(self) -> str:
@@ -176,8 +178,14 @@ class Job:
         return self._wait(timeout, None)
 
     def _wait(self, timeout: float | None, report: Any) -> Result:
+        if self._error is not None:
+            raise self._error
         if self._result is None:
-            self._result = Result(self._prepared, self._job.wait(timeout, report))
+            try:
+                self._result = Result(self._prepared, self._job.wait(timeout, report))
+            except RunError as error:
+                self._error = error
+                raise
         return self._result
 
     def __repr__(self) -> str:

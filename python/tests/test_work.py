@@ -82,7 +82,7 @@ def test_two_threads_run_two_experiments(tmp_path, two_units):
     assert together == alone
 
 
-LONG = TWO_UNITS.replace("to = 20,", "to = 2000000,").replace("replicas = 4", "replicas = 2").replace("time = 20", "time = 0")
+LONG = TWO_UNITS.replace("to = 20,", "to = 20000,").replace("replicas = 4", "replicas = 2").replace("time = 20", "time = 0")
 
 INTERRUPTED = """
 import didact, os, pathlib, signal, sys, threading, time
@@ -131,6 +131,8 @@ def test_jobs_are_watched_awaited_and_cancelled(tmp_path, two_units):
     long.cancel()
     with pytest.raises(didact.Interrupted, match="cancelled"):
         long.wait(timeout=120)
+    with pytest.raises(didact.Interrupted, match="cancelled"):
+        long.wait()
     with pytest.raises(ValueError, match="not negative"):
         two_units.start(out=tmp_path / "b").wait(timeout=-1)
 

@@ -29,11 +29,9 @@ fn pools() -> &'static Pools {
         return pools;
     }
     let own: &'static mut Pools = Box::leak(Box::new(Pools { process, idle: Mutex::default() }));
-    match CURRENT.compare_exchange(current, own, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => pools(),
-        // Another thread of this process was faster; the empty set of this one is left behind.
-        Err(_) => pools(),
-    }
+    // If another thread of this process was faster its pools are used, and the empty set of this one is left behind.
+    let _ = CURRENT.compare_exchange(current, own, Ordering::AcqRel, Ordering::Acquire);
+    pools()
 }
 
 /// A pool with this number of threads, to be given back by [`put_back`].

@@ -140,12 +140,12 @@ pub fn fit<E>(
     all.push((reach, false));
     let sampled =
         Sampled::new(&all, panels.iter().map(|p| p.series.clone()).collect()).map_err(FitError::TooLarge)?;
-    let (error, relative_error) = held_out(&mut call, &panels, &sampled, scale)?;
-    if let Some(at) = relative_error.1 {
+    let HeldOut { error, relative, refused_at } = held_out(&mut call, &panels, &sampled, scale)?;
+    if let Some(at) = refused_at {
         return Err(FitError::NotSmooth { at, kinks });
     }
     let (name, panels) = (sampled.name(), panels.len());
-    Ok(Fitted { name, kinks, error, relative_error: relative_error.0, panels, samples })
+    Ok(Fitted { name, kinks, error, relative_error: relative, panels, samples })
 }
 
 /// A part of the line with its series.
@@ -294,32 +294,39 @@ fn meeting_point<E>(
     Ok(high)
 }
 
-/// Errors at points that lie between the nodes: the largest, and the largest relative to the scale with its place if it is
-/// not allowed.
-#[expect(clippy::type_complexity, reason = "two errors, one of them with a place")]
+/// What the fit is off by at points that it has not seen.
+struct HeldOut {
+    /// The largest error.
+    error: f64,
+    /// The largest error relative to the scale.
+    relative: f64,
+    /// Where that is, if it is more than allowed.
+    refused_at: Option<f64>,
+}
+
 fn held_out<E>(
     call: &mut impl FnMut(&[f64]) -> Result<Vec<f64>, FitError<E>>,
     panels: &[Panel],
     sampled: &Sampled,
     scale: f64,
-) -> Result<(f64, (f64, Option<f64>)), FitError<E>> {
+) -> Result<HeldOut, FitError<E>> {
     // Multiples of the golden ratio: none of them is a node.
     let fraction = |i: usize| (0.618_033_988_749_894_9 * (i + 1) as f64).fract();
     let inside =
         |p: &Panel| (0..HELD_OUT).map(|i| p.from + (p.to - p.from) * fraction(i)).collect::<Vec<f64>>();
     let points: Vec<f64> = panels.iter().flat_map(inside).collect();
     let values = call(&points)?;
-    let (mut error, mut relative, mut place) = (0.0_f64, 0.0_f64, None);
+    let mut found = HeldOut { error: 0.0, relative: 0.0, refused_at: None };
     for (i, (&x, value)) in points.iter().zip(&values).enumerate() {
         let off = (sampled.value(x) - value).abs();
-        error = error.max(off);
+        found.error = found.error.max(off);
         let share = off / panels[i / HELD_OUT].largest.max(scale);
-        if share > relative {
-            relative = share;
-            place = (share > ALLOWED).then_some(x);
+        if share > found.relative {
+            found.relative = share;
+            found.refused_at = (share > ALLOWED).then_some(x);
         }
     }
-    Ok((error, (relative, place)))
+    Ok(found)
 }
 
 /// The zeros of T_n on an interval, none of which is an end of it.
