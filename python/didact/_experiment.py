@@ -283,8 +283,7 @@ class Result(Mapping[str, Table]):
         self.reused, self.taken_over = finished["reused"], finished["taken_over"]
         self.failures = finished["failures"]
         self.claims = [
-            Claim(claim["says"], claim["verdict"], claim["evidence"], claim.get("source") or None)
-            for claim in finished["claims"]
+            Claim(claim["says"], claim["verdict"], claim["evidence"], claim.get("source") or None) for claim in finished["claims"]
         ]
         self.measures = {measure["name"]: _measure(measure) for measure in finished["measures"]}
         self.points = prepared.points()

@@ -90,15 +90,27 @@ def _draw(axes: Any, layer: dict[str, Any], colours: dict[str, str]) -> None:
     colour = given if isinstance(given, str) and given.startswith("#") else colours.get(series or "", "#444444")
     if kind == "line":
         axes.plot(
-            _numbers(layer["x"]), _numbers(layer["y"]), _STROKES.get(layer.get("stroke") or "solid", "-"), color=colour,
-            label=label, lw=layer.get("width") or 1.2,
+            _numbers(layer["x"]),
+            _numbers(layer["y"]),
+            _STROKES.get(layer.get("stroke") or "solid", "-"),
+            color=colour,
+            label=label,
+            lw=layer.get("width") or 1.2,
         )
     elif kind == "markers":
         bars = {"xerr": _bars(layer.get("x-error")), "yerr": _bars(layer.get("y-error"))}
         marker = _MARKERS.get(layer.get("marker") or "circle", "o")
         axes.errorbar(
-            _numbers(layer["x"]), _numbers(layer["y"]), **bars, ls="none", marker=marker, mfc="none", color=colour,
-            label=label, ms=4, capsize=2,
+            _numbers(layer["x"]),
+            _numbers(layer["y"]),
+            **bars,
+            ls="none",
+            marker=marker,
+            mfc="none",
+            color=colour,
+            label=label,
+            ms=4,
+            capsize=2,
         )
     elif kind == "band":
         axes.fill_between(

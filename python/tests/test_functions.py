@@ -43,8 +43,14 @@ def test_the_fit_is_reported():
 def test_functions_stand_for_links_and_label_transforms():
     link = didact.sampled(lambda z: z**3 - 3 * z)
     model = {"family": "multi-index", "students": 1, "directions": 1, "activation": "relu", "link": link}
-    description = {"title": "x", "model": model, "training": {"learning-rate": 0.1}, "record": {"times": [0, 1]},
-                   "data": {"dimension": 50, "samples-per-dimension": 2.0}, "run": [{"name": "a", "engine": "full-batch"}]}
+    description = {
+        "title": "x",
+        "model": model,
+        "training": {"learning-rate": 0.1},
+        "record": {"times": [0, 1]},
+        "data": {"dimension": 50, "samples-per-dimension": 2.0},
+        "run": [{"name": "a", "engine": "full-batch"}],
+    }
     try:
         experiment = didact.Experiment(description)
     except didact.DescriptionError as error:

@@ -126,8 +126,11 @@ descriptions = st.fixed_dictionaries(
         "data": st.fixed_dictionaries({"dimension": st.integers(10, 10**6)}),
         "record": st.fixed_dictionaries(
             {"times": st.lists(st.integers(0, 100), min_size=2, unique=True).map(sorted)},
-            optional={"replicas": st.integers(1, 64), "seed": st.integers(0, 2**62),
-                      "observe": st.lists(st.sampled_from(["loss", "R[0,0]", "Q[*,*]", "R[0,0]^2"]), min_size=1, unique=True)},
+            optional={
+                "replicas": st.integers(1, 64),
+                "seed": st.integers(0, 2**62),
+                "observe": st.lists(st.sampled_from(["loss", "R[0,0]", "Q[*,*]", "R[0,0]^2"]), min_size=1, unique=True),
+            },
         ),
         "run": st.lists(st.sampled_from(["ode", "reduced", "direct"]), min_size=1, unique=True).map(
             lambda engines: [{"name": f"by-{engine}", "engine": engine} for engine in engines]

@@ -58,8 +58,14 @@ def test_frames(tmp_path, two_units):
 def test_solve_is_the_run_without_its_folder(tmp_path, two_units, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table = didact.solve(
-        COMMITTEE, engine="reduced", learning_rate=1.0, start=START, times=np.linspace(0, 20, 11),
-        observe=["loss", "R[0,0]"], dimension=1000, replicas=4,
+        COMMITTEE,
+        engine="reduced",
+        learning_rate=1.0,
+        start=START,
+        times=np.linspace(0, 20, 11),
+        observe=["loss", "R[0,0]"],
+        dimension=1000,
+        replicas=4,
     )
     assert list(tmp_path.iterdir()) == []
     kept = two_units.run(out=tmp_path)["sgd"]
@@ -68,8 +74,12 @@ def test_solve_is_the_run_without_its_folder(tmp_path, two_units, monkeypatch):
 
 def test_solve_takes_sections_events_and_options():
     table = didact.solve(
-        COMMITTEE, engine={"engine": "ode", "tolerance": 1e-6}, training={"learning-rate": 0.5}, start=START,
-        times={"from": 1, "to": 10, "points": 4, "spacing": "log"}, record={"clock": "alpha"},
+        COMMITTEE,
+        engine={"engine": "ode", "tolerance": 1e-6},
+        training={"learning-rate": 0.5},
+        start=START,
+        times={"from": 1, "to": 10, "points": 4, "spacing": "log"},
+        record={"clock": "alpha"},
         events=[{"name": "low", "observable": "loss", "level": 0.01, "crossing": "falls", "stops": True}],
     )
     assert table.clock == "alpha" and table.engine == "ode" and list(table) == ["loss"]
@@ -77,14 +87,22 @@ def test_solve_takes_sections_events_and_options():
 
 
 def test_divergence_is_an_outcome():
-    table = didact.solve(COMMITTEE | {"activation": "quadratic"}, engine="reduced", learning_rate=50.0, start=START,
-                         times=[0, 1, 50], dimension=100, replicas=3)
+    table = didact.solve(
+        COMMITTEE | {"activation": "quadratic"},
+        engine="reduced",
+        learning_rate=50.0,
+        start=START,
+        times=[0, 1, 50],
+        dimension=100,
+        replicas=3,
+    )
     assert {outcome["kind"] for outcome in table.outcomes} == {"diverged"} and np.isnan(table["loss"][:, -1]).all()
 
 
 def test_sweeps_have_points(tmp_path, two_units):
-    sweep = two_units.replace({"sweep": {"training.learning-rate": [0.5, 1.0], "data.dimension": [100, 1000]}, "claim": [],
-                               "figure": [], "measure": []})
+    sweep = two_units.replace(
+        {"sweep": {"training.learning-rate": [0.5, 1.0], "data.dimension": [100, 1000]}, "claim": [], "figure": [], "measure": []}
+    )
     r = sweep.run(out=tmp_path)
     assert len(r.points) == 4
     t = r.table("sgd", point={"training.learning-rate": 0.5, "data.dimension": 100})

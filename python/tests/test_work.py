@@ -18,9 +18,17 @@ import didact
 
 def solve_in_a_child(seed):
     """Uses more than one thread, so that a pool without threads would hang."""
-    table = didact.solve({"family": "committee", "students": 2, "teachers": 2, "activation": "erf(z/sqrt2)"}, engine="reduced",
-                         learning_rate=1.0, start={"q": [[0.25, 0], [0, 0.25]], "r": [[0.1, 0], [0, 0.1]]}, times=[0, 1, 2],
-                         dimension=100, replicas=8, seed=seed, threads=2)
+    table = didact.solve(
+        {"family": "committee", "students": 2, "teachers": 2, "activation": "erf(z/sqrt2)"},
+        engine="reduced",
+        learning_rate=1.0,
+        start={"q": [[0.25, 0], [0, 0.25]], "r": [[0.1, 0], [0, 0.1]]},
+        times=[0, 1, 2],
+        dimension=100,
+        replicas=8,
+        seed=seed,
+        threads=2,
+    )
     return table["loss"].tobytes()
 
 
@@ -103,8 +111,9 @@ except KeyboardInterrupt:
 
 
 def test_ctrl_c_ends_a_run_and_keeps_finished_tables(tmp_path):
-    run = subprocess.run([sys.executable, "-c", INTERRUPTED, str(tmp_path)], input=LONG, capture_output=True, text=True,
-                         timeout=240)
+    run = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, str(tmp_path)], input=LONG, capture_output=True, text=True, timeout=240
+    )
     assert run.stdout.startswith("interrupted"), run.stderr
     print(run.stdout)
     (partial,) = tmp_path.iterdir()

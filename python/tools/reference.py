@@ -1,6 +1,6 @@
 """Writes docs/python-reference.md from the signatures, types and docstrings of the package, without importing it.
 
-    python python/tools/reference.py > docs/python-reference.md
+python python/tools/reference.py > docs/python-reference.md
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ def reference() -> str:
     known = definitions()
     out = [
         "# Python reference\n",
-        "Generated from the package (`python python/tools/reference.py`); do not edit. The [guide](guides/python.md) shows how it is used.\n",
+        "Generated from the package (`python python/tools/reference.py`); do not edit. "
+        "The [guide](guides/python.md) shows how it is used.\n",
     ]
     for title, names in GROUPS.items():
         out.append(f"## {title}\n")

@@ -34,9 +34,7 @@ mod _core {
     #[pymodule_export]
     use crate::job::{Job, SolveJob};
     #[pymodule_export]
-    use crate::lists::{
-        command, compute, lists, mean_and_error, quantities, schema, schema_markdown, version,
-    };
+    use crate::lists::{command, compute, lists, mean_and_error, quantities, schema, version};
     #[pymodule_export]
     use crate::pool::default_threads;
 }

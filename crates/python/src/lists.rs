@@ -75,12 +75,6 @@ pub(crate) fn schema(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     python_of(py, &reference::schema())
 }
 
-/// The option reference as Markdown.
-#[pyfunction]
-pub(crate) fn schema_markdown() -> String {
-    reference::markdown()
-}
-
 /// Mean over the replicas that reached each time, and its standard error, as figures show them.
 #[pyfunction]
 pub(crate) fn mean_and_error<'py>(
