@@ -128,6 +128,14 @@ class Experiment:
         prepared = self._description.prepare(size, seed)
         return Job(prepared, prepared.start(os.fspath(out), _threads.number(threads), fresh))
 
+    def missing(
+        self, out: str | os.PathLike[str] = "runs", size: Size = "normal", seed: int | None = None
+    ) -> list[tuple[str, dict[str, Any]]]:
+        """The runs of which there is no table below `out` yet, each with its point: what `run` would compute."""
+        prepared = self._description.prepare(size, seed)
+        points = prepared.points()
+        return [(run, points[point]) for run, point in prepared.missing(os.fspath(out))]
+
     def __eq__(self, other: object) -> bool:
         """True when both describe the same experiment: every key has the same value."""
         return isinstance(other, Experiment) and self.describe() == other.describe()
@@ -260,7 +268,8 @@ class Result(Mapping[str, Table]):
     ----------
     folder: where everything is kept, `report.html` among it.
     reused: True when it was found, not computed.
-    taken_over: runs and scans that were taken over from an earlier version of the description.
+    taken_over: runs and scans that were taken over from other experiments beside it.
+    healed: files that were found damaged and were made anew.
     claims: sentences of the description with their verdicts.
     measures: numbers read off the results, by name.
     failures: runs and points that failed, with reasons.
@@ -271,6 +280,7 @@ class Result(Mapping[str, Table]):
     folder: Path
     reused: bool
     taken_over: int
+    healed: list[str]
     claims: list[Claim]
     measures: dict[str, Measure]
     failures: list[str]
@@ -281,7 +291,7 @@ class Result(Mapping[str, Table]):
         self._prepared = prepared
         self.folder = Path(finished["folder"])
         self.reused, self.taken_over = finished["reused"], finished["taken_over"]
-        self.failures = finished["failures"]
+        self.failures, self.healed = finished["failures"], finished["healed"]
         self.claims = [
             Claim(claim["says"], claim["verdict"], claim["evidence"], claim.get("source") or None) for claim in finished["claims"]
         ]

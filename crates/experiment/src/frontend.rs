@@ -20,19 +20,19 @@
 //! assert_eq!((trajectory.times.len(), monitor.fraction()), (3, 1.0));
 //! ```
 
-use crate::description::{Overrides, ScanSpec};
+use crate::description::Overrides;
 use crate::draw::Drawable;
-use crate::experiment::{Experiment, Run, Size, key_of_scan};
+use crate::experiment::{Experiment, Run, Size};
 use crate::measures::Measured;
 use crate::quantities::Scan;
 use crate::results::Results;
 use crate::source::{Diagnostic, Source};
-use crate::store::{self, Answers};
+use crate::store::{Answers, Places, disk};
 use crate::{overrides, reader, spectra};
 use didact_figure::Figure;
 use didact_model::{Monitor, Trajectory};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A monitor that other threads read and stop: the fraction that is done, and the wish to end.
@@ -126,13 +126,14 @@ impl Experiment {
 
     /// The table of a run in a finished folder; `None` when it is not there.
     pub fn table(&self, folder: &Path, run: &Run) -> Option<Trajectory> {
-        store::read(&self.point_folder(folder, run.point.index), &run.name, &run.key)
+        results_in(folder).table(&run.key).map(|known| known.result)
     }
 
     /// The answers of a scan in a finished folder; `None` when they are not there.
     pub fn scan(&self, folder: &Path, name: &str) -> Option<Scan> {
         let (spec, grid) = self.resolved.scan.iter().zip(&self.grids).find(|(spec, _)| spec.name == name)?;
-        let answers = Answers::read(&scan_file(folder, spec), &key_of_scan(spec))?;
+        let answers = Answers::of_file(&disk::read(&folder.join(format!("scan-{}.json", spec.name))).ok()?)?;
+        (answers.rows.len() == grid.len()).then_some(())?;
         Some(Scan { name: name.into(), rows: grid.iter().cloned().zip(answers.rows).collect() })
     }
 
@@ -141,8 +142,10 @@ impl Experiment {
         let spec = self.resolved.figure.iter().find(|figure| figure.name == name);
         let spec = spec.ok_or_else(|| format!("no figure `{name}`"))?;
         let mut results = Results { points: self.points.clone(), ..Results::default() };
+        let known = results_in(folder);
         for run in &self.runs {
-            let table = self.table(folder, run).ok_or_else(|| "it has no table".to_string());
+            let table = known.table(&run.key).map(|known| known.result);
+            let table = table.ok_or_else(|| "it has no table".to_string());
             results.tables.insert((run.point.index, run.name.clone()), table);
         }
         results.scans = self.resolved.scan.iter().filter_map(|s| self.scan(folder, &s.name)).collect();
@@ -150,9 +153,10 @@ impl Experiment {
     }
 }
 
-/// Where the answers of a scan are kept.
-pub(crate) fn scan_file(folder: &Path, spec: &ScanSpec) -> PathBuf {
-    folder.join(format!("scan-{}.json", spec.name))
+/// Where the tables of a finished folder are looked for.
+fn results_in(folder: &Path) -> Places {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    Places::of(folder.parent().unwrap_or_else(|| Path::new("")), &name)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use crate::source::{Diagnostic, Source};
 use didact_families::Model;
 use didact_model::composed_start::{Restart, Restarted};
 use didact_model::start::{Continued, Start, StartError};
+use didact_model::trajectory::Statistics;
 use didact_model::{
     Cost, EndState, Engine, EngineError, Event, Monitor, Outcome, Problem, Record, Trajectory,
 };
@@ -105,8 +106,14 @@ impl Schedule {
         if let [only] = problems.as_slice() {
             return self.engine.run(only, &self.record, monitor);
         }
-        let shared = ReplicaShare { monitor, replicas: f64::from(self.record.replicas) };
-        let (numbers, one) = (self.record.replica_numbers(), |r| self.run_replica(&problems, r, &shared));
+        let mut numbers = self.record.replica_numbers();
+        // Theory of a start that is the same for all needs one solution only, as without stages.
+        let random = problems[0].start.is_random() || self.stages.iter().any(|stage| stage.restart.is_some());
+        if self.engine.stays_at_fixed_points() && !random {
+            numbers.end = numbers.start + 1;
+        }
+        let shared = ReplicaShare { monitor, replicas: f64::from(numbers.end - numbers.start) };
+        let one = |r| self.run_replica(&problems, r, &shared);
         // A training set is planned to have the memory, and the threads, for itself.
         let replicas: Result<Vec<Trajectory>, EngineError> = if self.draft().training.samples.is_some() {
             numbers.map(one).collect()
@@ -225,6 +232,15 @@ fn try_handing_over(stages: &[PlannedStage], seed: u64, source: &Source) -> Resu
             let hint = "a stage may change any key that leaves the numbers of students, teachers and scalars";
             return Err(Diagnostic::new(message).hint(hint).at_key(source, &key("set")));
         }
+        let spaces = |stage: &PlannedStage| stage.draft.spectrum.weights().to_vec();
+        if spaces(before) != spaces(after) {
+            let message = format!(
+                "the inputs of stage {} have other eigenspaces than those of what follows it, which goes on from its overlaps in each of them",
+                index + 1
+            );
+            let hint = "a stage may change the eigenvalues, not how many there are and how many dimensions have them";
+            return Err(Diagnostic::new(message).hint(hint).at_key(source, &key("set")));
+        }
         if before.restart.is_some() {
             let state = before.draft.start.draw(&setting);
             let next = state.and_then(|overlaps| {
@@ -262,6 +278,9 @@ fn append_stage(whole: &mut Trajectory, stage: Trajectory) {
         own.times.iter_mut().zip(new.times).for_each(|(own, new)| *own = own.or(new));
     }
     whole.outcomes = stage.outcomes;
+    // Simulations have statistics only where averages have errors, which may be in a later stage.
+    let replicas = whole.outcomes.len().min(stage.statistics.len());
+    whole.statistics.resize(whole.statistics.len().max(replicas), Statistics::default());
     whole.statistics.iter_mut().zip(&stage.statistics).for_each(|(own, new)| own.add(new));
     whole.notes.extend(stage.notes);
 }

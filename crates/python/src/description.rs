@@ -121,7 +121,7 @@ impl Prepared {
     /// The name of the folder of its results.
     #[getter]
     fn folder_name(&self) -> String {
-        self.experiment.folder_name()
+        self.experiment.folder_name().to_string()
     }
 
     /// The whole description with every default written out.
@@ -174,6 +174,12 @@ impl Prepared {
         Ok(Job::new(task))
     }
 
+    /// The runs of which there is no table below a folder, each with the index of its point.
+    fn missing(&self, py: Python<'_>, out: PathBuf) -> Vec<(String, usize)> {
+        let missing = py.detach(|| self.experiment.missing_runs(&out));
+        missing.into_iter().map(|run| (run.name.clone(), run.point.index)).collect()
+    }
+
     /// Starts the first run; nothing is written.
     fn solve(&self, threads: usize) -> PyResult<SolveJob> {
         let experiment = Arc::clone(&self.experiment);
@@ -187,7 +193,7 @@ impl Prepared {
     /// What a finished folder says of claims, failures and measures; `None` when it is not finished.
     #[staticmethod]
     fn finished(py: Python<'_>, folder: PathBuf) -> PyResult<Option<Bound<'_, PyDict>>> {
-        let found = py.detach(|| execute::finished(&folder));
+        let found = py.detach(|| execute::finished(&folder)).ok();
         found.map(|finished| crate::job::finished(py, &finished)).transpose()
     }
 
@@ -215,9 +221,12 @@ impl Prepared {
         let Some(scan) = py.detach(|| self.experiment.scan(&folder, name)) else {
             return Err(PyKeyError::new_err(format!("{} has no scan `{name}`", folder.display())));
         };
-        let row = |(point, answer): &(didact::experiment::points::Point, Result<_, String>)| match answer {
+        let row = |(point, answer): &(
+            didact::experiment::points::Point,
+            didact::experiment::quantities::Answered,
+        )| match answer {
             Ok(entries) => json!([point.values, entries, null]),
-            Err(why) => json!([point.values, null, why]),
+            Err(why) => json!([point.values, null, why.to_string()]),
         };
         python_of(py, &Value::Array(scan.rows.iter().map(row).collect()))
     }

@@ -107,6 +107,7 @@ pub(crate) fn finished<'py>(py: Python<'py>, done: &Finished) -> PyResult<Bound<
     made.set_item("folder", &done.folder)?;
     made.set_item("reused", done.reused)?;
     made.set_item("taken_over", done.taken_over)?;
+    made.set_item("healed", done.healed.iter().map(|damage| damage.file.clone()).collect::<Vec<_>>())?;
     made.set_item("claims", claims(py, &done.claims)?)?;
     made.set_item("failures", &done.failures)?;
     made.set_item("measures", python_of(py, &serde_json::to_value(&done.measured).expect("plain data"))?)?;

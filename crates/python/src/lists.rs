@@ -1,12 +1,13 @@
 //! What there is: quantities, families, engines, the schema; and the command line.
 
 use crate::description::inputs;
-use crate::errors::description_error;
+use crate::errors::{description_error, run_error};
 use crate::plain::{arrays_of, python_of};
 use crate::pool::default_threads;
 use crate::task::Task;
 use didact::experiment::engines::EngineSpec;
-use didact::experiment::{Diagnostic, quantities as registry, reference};
+use didact::experiment::quantities::NoAnswer;
+use didact::experiment::{Diagnostic, Failure, quantities as registry, reference};
 use didact::families::Model;
 use didact::math::random::statistics::SampleMean;
 use numpy::{PyArray1, PyReadonlyArray2};
@@ -32,7 +33,10 @@ pub(crate) fn compute<'py>(
     let given = inputs(&given)?;
     let threads = threads.unwrap_or_else(default_threads);
     let task = Task::start(threads, move |_| registry::compute(&quantity, &given))?;
-    let answer = task.finish(py)?.map_err(|text| description_error(py, &Diagnostic::new(text)))?;
+    let answer = task.finish(py)?.map_err(|why| match why {
+        NoAnswer::Refused(text) => description_error(py, &Diagnostic::new(text)),
+        NoAnswer::Failed(text) => run_error(py, &Failure::Error(Diagnostic::new(text))),
+    })?;
     let made = PyDict::new(py);
     for (name, value) in &answer {
         made.set_item(name, arrays_of(py, value)?)?;

@@ -57,8 +57,9 @@ impl Drawable<'_> {
                 if points.is_empty() {
                     return Err(format!("no point of the sweep matches the series of run `{run}`"));
                 }
-                let layers: Result<Vec<_>, String> =
-                    points.into_iter().map(|p| self.run_series(series, run, p)).collect();
+                // Where the run failed is told among the failures; what there is is drawn.
+                let done = points.into_iter().filter(|p| self.results.table(p, run).is_ok());
+                let layers: Result<Vec<_>, String> = done.map(|p| self.run_series(series, run, p)).collect();
                 Ok(layers?.concat())
             }
             (None, Some(measure), None) => self.measure_series(series, measure),
@@ -79,7 +80,11 @@ impl Drawable<'_> {
         let keep: Vec<usize> =
             (series.skip.min(x.len())..x.len()).step_by(series.every.unwrap_or(1).max(1)).collect();
         let take = |f: &dyn Fn(usize) -> f64| keep.iter().map(|&i| f(i)).collect::<Vec<f64>>();
-        let look = Look::new(series, point);
+        let mut look = Look::new(series, point);
+        if series.style == SeriesStyle::Band {
+            // A band and its line have one colour also where the description names no group.
+            look.group.get_or_insert_with(|| format!("{run} {column} {}", point.index));
+        }
         let xs = take(&|i| x[i]);
         let line = look.line(xs.clone(), take(&|i| mean[i].value));
         Ok(match series.style {

@@ -4,12 +4,15 @@
 
 mod common;
 mod engines_agree;
+mod found_by_use;
 mod full_batch_agrees;
 mod full_batch_schedule;
+mod kept;
 mod lora;
 mod low_rank;
 mod probability;
 mod restart;
 mod scans;
+mod stale;
 mod taken_over;
 mod within;

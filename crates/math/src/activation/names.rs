@@ -3,6 +3,7 @@
 use std::f64::consts::FRAC_1_SQRT_2;
 use std::sync::Arc;
 
+use super::recognise::recognise;
 use super::{
     Abs, Activation, Erf, Formula, Gelu, HermitePolynomial, Linear, Polynomial, Relu, Sigmoid, Tanh,
 };
@@ -192,7 +193,8 @@ fn formula(text: &str, compact: &str) -> Result<Arc<dyn Activation>, ActivationE
     if let Some(coefficients) = expression.polynomial() {
         return Ok(Arc::new(Polynomial::new(&coefficients)));
     }
-    Ok(Arc::new(Formula::new(expression)?))
+    let formula = Formula::new(expression)?;
+    Ok(recognise(&formula).unwrap_or_else(|| Arc::new(formula)))
 }
 
 fn unknown(name: &str, constant: bool) -> ActivationError {
