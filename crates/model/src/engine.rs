@@ -166,7 +166,7 @@ pub struct OptionError {
 }
 
 /// Predicts or simulates any [`Problem`].
-pub trait Engine: Sync {
+pub trait Engine: Send + Sync {
     /// Name in descriptions, tables and files.
     fn name(&self) -> &'static str;
 

@@ -65,6 +65,10 @@ fn collect(node: &Node, at: &mut Vec<f64>) {
         Node::Apply(function, inner) => {
             if function.breaks_at_zero() {
                 zeros(inner, at);
+            } else if let Function::Sampled(table) = function {
+                for &at_break in table.breaks() {
+                    zeros(&Node::combine(Binary::Subtract, Node::clone(inner), Node::Number(at_break)), at);
+                }
             } else if *function == Function::Floor {
                 // u crosses an integer where sin(πu) changes sign.
                 let turns = Node::combine(Binary::Multiply, Node::Number(PI), Node::clone(inner));
@@ -136,6 +140,13 @@ pub(super) fn one_sided(node: &Node, x: f64, side: f64) -> Jet {
             } else {
                 u.value.floor()
             })
+        }
+        Node::Apply(Function::Sampled(table), inner) => {
+            let u = one_sided(inner, x, side);
+            match table.breaks().iter().find(|&&at| vanishes(u.value - at, u.slope)) {
+                Some(&at) => u.chain(table.jet(at, sign(side * u.slope))),
+                None => u.chain(table.jet(u.value, 0.0)),
+            }
         }
         Node::Apply(function, inner) => {
             let u = one_sided(inner, x, side);
