@@ -57,6 +57,9 @@ pub(crate) fn check_names(d: &Description, source: &Source) -> Result<(), Diagno
             let message = format!("a claim is about the measure `{}`, which does not exist", claim.measure);
             return Err(Diagnostic::new(message).at_key(source, &format!("claim.{index}.measure")));
         }
+    }
+    checks::claims(d, source)?;
+    for (index, claim) in d.claim.iter().enumerate() {
         if let Some(name) = claim.check.equals_measure.as_ref()
             && !d.measure.iter().any(|m| m.name == *name)
         {
@@ -74,7 +77,6 @@ pub(crate) fn check_names(d: &Description, source: &Source) -> Result<(), Diagno
             }
         }
     }
-    checks::claims(d, source)?;
     checks::names_on_disk(d, source)
 }
 
