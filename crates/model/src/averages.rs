@@ -1,23 +1,57 @@
 //! Gaussian averages of any rule by deterministic quadrature of its `kick`: the slow, obvious way.
 
 mod mapped;
+mod nearby;
+mod of_samples;
 
 pub use mapped::mapped_averages;
+pub use nearby::Nearby;
+pub use of_samples::{
+    mean_loss_by_quadrature, other_class_by_quadrature, risk_by_lattice, risk_by_quadrature,
+};
 
-use crate::rule::{Averages, CurvatureAverages, Kick, Law, LocalRule, Needed, Sample};
-use didact_math::gauss::expectation;
-use didact_math::linalg::{Mat, cholesky_psd, symmetric_eigen};
+use crate::rule::{
+    Averages, Batch, CurvatureAverages, Kick, Law, LocalRule, Needed, Sample, kicks_one_by_one,
+};
+use didact_math::gauss::ball::Points;
+use didact_math::gauss::expectation::point_by_point;
+use didact_math::gauss::{Average, BestRule, Integrand, expectation, expectation_within};
+use didact_math::linalg::{Mat, cholesky_psd, dot, symmetric_eigen};
+use std::time::{Duration, Instant};
 
-/// Evaluations of a rule per average: about 15 nodes per axis for four fields.
+/// Evaluations of a rule per average of its curvature: about 15 nodes per axis for four fields.
 const BUDGET: usize = 65_536;
+
+/// The relative error of averages without a closed form that theory asks for where nothing is said.
+pub const USUAL_ACCURACY: f64 = 1e-6;
+/// The relative error that is good enough beside the scatter of a simulation.
+pub const SAMPLED_ACCURACY: f64 = 1e-4;
+
+/// How many evaluations an average of so many dimensions may take. In five to eight dimensions lattices of 2¹⁶ points have relative errors
+/// of about 1e-4, those of 2¹⁸ of 3e-5, those of 2²⁰ of 1e-5.
+fn evaluations(accuracy: f64, dimension: usize) -> usize {
+    match dimension {
+        _ if accuracy >= SAMPLED_ACCURACY => 1 << 16,
+        0..=5 => 1 << 20,
+        6..=8 => 1 << 18,
+        _ => 1 << 16,
+    }
+}
 
 /// A number and the estimated error of the quadrature that gave it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QuadratureEstimate {
     /// The number.
     pub value: f64,
-    /// Estimated absolute error.
+    /// Estimated absolute error: 0 for closed forms.
     pub error: f64,
+}
+
+impl QuadratureEstimate {
+    /// A number from a closed form.
+    pub fn exact(value: f64) -> Self {
+        Self { value, error: 0.0 }
+    }
 }
 
 /// Fields h = L z with independent z: the columns of L that carry variance, and the rows that own them.
@@ -32,10 +66,28 @@ struct Coordinates {
 
 impl Coordinates {
     fn of(law: &Law) -> Self {
-        let lower = cholesky_psd(law.covariance).unwrap_or_else(|_| factor_of_positive_part(law.covariance));
+        Self::of_covariance(law.covariance, law.label_noise)
+    }
+
+    /// Coordinates of which the first belong to the frozen fields. Labels vary faster than students, and the first coordinates of a
+    /// lattice are its best.
+    fn frozen_first(law: &Law, trained: usize) -> Self {
+        let c = law.covariance;
+        let order: Vec<usize> = (trained..c.rows()).chain(0..trained).collect();
+        let turned = Mat::from_fn(c.rows(), c.rows(), |i, j| c[(order[i], order[j])]);
+        let Self { factor, owners, noise } = Self::of_covariance(&turned, law.label_noise);
+        let mut back = Mat::zeros(factor.rows(), factor.cols());
+        for (i, &row) in order.iter().enumerate() {
+            back.row_mut(row).copy_from_slice(factor.row(i));
+        }
+        Self { factor: back, owners: owners.into_iter().map(|i| order[i]).collect(), noise }
+    }
+
+    fn of_covariance(covariance: &Mat, noise: f64) -> Self {
+        let lower = cholesky_psd(covariance).unwrap_or_else(|_| factor_of_positive_part(covariance));
         let owners: Vec<usize> = (0..lower.rows()).filter(|&j| lower[(j, j)] > 0.0).collect();
         let factor = Mat::from_fn(lower.rows(), owners.len(), |i, j| lower[(i, owners[j])]);
-        Self { factor, owners, noise: law.label_noise }
+        Self { factor, owners, noise }
     }
 
     fn dimension(&self) -> usize {
@@ -45,9 +97,26 @@ impl Coordinates {
     /// Writes h = L z; returns the label noise.
     fn fields(&self, z: &[f64], fields: &mut [f64]) -> f64 {
         for (i, h) in fields.iter_mut().enumerate() {
-            *h = didact_math::linalg::dot(self.factor.row(i), &z[..self.owners.len()]);
+            *h = dot(self.factor.row(i), &z[..self.owners.len()]);
         }
         if self.noise > 0.0 { self.noise * z[self.owners.len()] } else { 0.0 }
+    }
+
+    /// The same for many points, fields first as in a [`Batch`].
+    fn fields_of(&self, points: &Points, fields: &mut Vec<f64>, noise: &mut Vec<f64>) {
+        let (n, r) = (points.size(), self.owners.len());
+        fields.clear();
+        fields.resize(self.factor.rows() * n, 0.0);
+        for (i, row) in fields.chunks_exact_mut(n).enumerate() {
+            for (z, l) in points.coordinates.chunks_exact(n).zip(self.factor.row(i)) {
+                didact_math::simd::add_scaled(row, *l, z);
+            }
+        }
+        noise.clear();
+        noise.resize(n, 0.0);
+        if self.noise > 0.0 {
+            didact_math::simd::add_scaled(noise, self.noise, &points.coordinates[r * n..(r + 1) * n]);
+        }
     }
 
     /// A from D = E[kick zᵀ] = A L, with zeros in the columns of dependent rows.
@@ -75,9 +144,121 @@ fn factor_of_positive_part(covariance: &Mat) -> Mat {
     cholesky_psd(&roots.gram()).expect("a Gram matrix is positive semi-definite")
 }
 
+/// kick_i z_j, kick_i kick_j and the scalar kicks of a rule, whose averages are A L, N and the scalar gradient.
+struct KickProducts<'a, R: ?Sized> {
+    rule: &'a R,
+    law: &'a Law<'a>,
+    needed: Needed,
+    coordinates: &'a Coordinates,
+    fields: Vec<f64>,
+    kick: Kick,
+    batch: Vec<f64>,
+    noise: Vec<f64>,
+    kicks: Vec<f64>,
+    weighted: Vec<f64>,
+}
+
+impl<'a, R: LocalRule + ?Sized> KickProducts<'a, R> {
+    fn new(rule: &'a R, law: &'a Law, needed: Needed, coordinates: &'a Coordinates) -> Self {
+        let shape = rule.shape();
+        Self {
+            rule,
+            law,
+            needed,
+            coordinates,
+            fields: vec![0.0; shape.rows()],
+            kick: Kick::new(shape),
+            batch: Vec::new(),
+            noise: Vec::new(),
+            kicks: Vec::new(),
+            weighted: Vec::new(),
+        }
+    }
+}
+
+impl<R: LocalRule + ?Sized> Integrand for KickProducts<'_, R> {
+    fn dimension(&self) -> usize {
+        self.coordinates.dimension()
+    }
+
+    fn outputs(&self) -> usize {
+        let k = self.kick.rows.len();
+        k * self.coordinates.owners.len() + k * k + self.kick.scalars.len()
+    }
+
+    fn at(&mut self, z: &[f64], values: &mut [f64]) {
+        let (k, r) = (self.kick.rows.len(), self.coordinates.owners.len());
+        let noise = self.coordinates.fields(z, &mut self.fields);
+        let sample = Sample { fields: &self.fields, scalars: self.law.scalars, noise };
+        self.rule.kick(&sample, &mut self.kick);
+        let kick = &self.kick;
+        let (drift, rest) = values.split_at_mut(k * r);
+        let (square, scalars) = rest.split_at_mut(k * k);
+        for i in 0..k {
+            for j in 0..r {
+                drift[i * r + j] = kick.rows[i] * z[j];
+            }
+            if self.needed == Needed::DriftAndNoise {
+                for j in 0..k {
+                    square[i * k + j] = kick.rows[i] * kick.rows[j];
+                }
+            }
+        }
+        scalars.copy_from_slice(&kick.scalars);
+    }
+
+    fn add(&mut self, points: &Points, sums: &mut [f64]) {
+        // Scalar kicks of a batch come summed, without the weights of the points.
+        if !self.kick.scalars.is_empty() {
+            return point_by_point(self, points, sums);
+        }
+        let (k, r, n) = (self.kick.rows.len(), self.coordinates.owners.len(), points.size());
+        self.coordinates.fields_of(points, &mut self.batch, &mut self.noise);
+        let batch = Batch::new(&self.batch, n, self.law.scalars, &self.noise);
+        self.kicks.resize(k * n, 0.0);
+        match self.rule.batch() {
+            Some(rule) => rule.kick_batch(&batch, &mut self.kicks, &mut []),
+            None => kicks_one_by_one(self.rule, &batch, &mut self.kicks, &mut []),
+        }
+        let (drift, square) = sums.split_at_mut(k * r);
+        for (i, kick) in self.kicks.chunks_exact(n).enumerate() {
+            self.weighted.clear();
+            self.weighted.extend(kick.iter().zip(points.weights).map(|(kick, weight)| weight * kick));
+            for (sum, z) in drift[i * r..(i + 1) * r].iter_mut().zip(points.coordinates.chunks_exact(n)) {
+                *sum += dot(&self.weighted, z);
+            }
+            if self.needed == Needed::DriftAndNoise {
+                for (sum, other) in square[i * k..(i + 1) * k].iter_mut().zip(self.kicks.chunks_exact(n)) {
+                    *sum += dot(&self.weighted, other);
+                }
+            }
+        }
+    }
+}
+
+/// What is kept from one call to the next.
+#[derive(Debug, Default)]
+struct Kept {
+    best: Option<BestRule>,
+    calls: u32,
+    /// Error of the last average that was computed.
+    error: f64,
+    /// Drift, noise and scalar gradient at earlier points, behind each other.
+    nearby: Nearby,
+    /// Rows that carry variance of their own, on which the form of A depends.
+    owners: Vec<usize>,
+}
+
+/// The best rule is looked for at the first call, and then once in so many.
+const CALLS_PER_SEARCH: u32 = 64;
+/// The share of the accuracy that goes to continuing averages from earlier points.
+const CONTINUED: f64 = 0.3;
+
 /// A, N and the scalar gradient of any rule, from `kick` alone.
+///
+/// Where the caller is content with some accuracy, averages along a trajectory are continued from earlier ones if these
+/// tell them well enough.
 pub fn by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law, needed: Needed, out: &mut Averages) {
-    let shape = rule.shape();
     if !law.covariance.is_finite() {
         // A diverging run: the integrator finds out from the numbers.
         out.drift.fill(f64::NAN);
@@ -86,38 +267,99 @@ pub fn by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law, needed: Needed,
         return;
     }
     let coordinates = Coordinates::of(law);
-    let (k, r) = (shape.trained, coordinates.owners.len());
-    let mut fields = vec![0.0; shape.rows()];
-    let mut kick = Kick::new(shape);
-    let outputs = k * r + k * k + shape.scalars;
-    let average = expectation(
-        coordinates.dimension(),
-        outputs,
-        |z, values| {
-            let noise = coordinates.fields(z, &mut fields);
-            rule.kick(&Sample { fields: &fields, scalars: law.scalars, noise }, &mut kick);
-            let (drift, rest) = values.split_at_mut(k * r);
-            let (square, scalars) = rest.split_at_mut(k * k);
-            for i in 0..k {
-                for j in 0..r {
-                    drift[i * r + j] = kick.rows[i] * z[j];
-                }
-                if needed == Needed::DriftAndNoise {
-                    for j in 0..k {
-                        square[i * k + j] = kick.rows[i] * kick.rows[j];
-                    }
-                }
-            }
-            scalars.copy_from_slice(&kick.scalars);
-        },
-        BUDGET,
-    );
+    let Some(accuracy) = out.accuracy else {
+        let average = average_kicks(rule, law, needed, &coordinates, USUAL_ACCURACY, &mut None);
+        write(&average, &coordinates, out);
+        out.error = largest(&average.error);
+        return;
+    };
+    let kept: &mut Kept = out.memory.of();
+    if kept.owners != coordinates.owners {
+        kept.owners.clone_from(&coordinates.owners);
+        kept.nearby.clear();
+    }
+    let place = [law.covariance.as_slice(), law.scalars].concat();
+    let continued = CONTINUED * accuracy;
+    if let Some(value) = kept.nearby.predict(&place, continued) {
+        let (drift, rest) = value.as_slice().split_at(out.drift.as_slice().len());
+        let (noise, scalars) = rest.split_at(out.noise.as_slice().len());
+        out.drift.as_mut_slice().copy_from_slice(drift);
+        out.noise.as_mut_slice().copy_from_slice(noise);
+        out.scalars.copy_from_slice(scalars);
+        out.error = kept.error + continued * value.max_abs();
+        return;
+    }
+    let before = kept.best;
+    if kept.calls.is_multiple_of(CALLS_PER_SEARCH) {
+        kept.best = None;
+    }
+    kept.calls = kept.calls.wrapping_add(1);
+    let average = average_kicks(rule, law, needed, &coordinates, accuracy, &mut kept.best);
+    // Averages of another rule do not go on smoothly.
+    if kept.best != before {
+        kept.nearby.clear();
+    }
+    kept.error = largest(&average.error);
+    write(&average, &coordinates, out);
+    let kept: &mut Kept = out.memory.of();
+    let all = [out.drift.as_slice(), out.noise.as_slice(), &out.scalars].concat();
+    kept.nearby.push(place, Mat::from_fn(1, all.len(), |_, j| all[j]));
+    out.error = kept.error;
+}
+
+fn average_kicks<R: LocalRule + ?Sized>(
+    rule: &R,
+    law: &Law,
+    needed: Needed,
+    coordinates: &Coordinates,
+    accuracy: f64,
+    best: &mut Option<BestRule>,
+) -> Average {
+    let mut products = KickProducts::new(rule, law, needed, coordinates);
+    expectation_within(&mut products, accuracy, evaluations(accuracy, coordinates.dimension()), best)
+}
+
+/// A, N and the scalar gradient from the averages of [`KickProducts`].
+fn write(average: &Average, coordinates: &Coordinates, out: &mut Averages) {
+    let (k, r) = (out.noise.rows(), coordinates.owners.len());
     let d = Mat::from_fn(k, r, |i, j| average.mean[i * r + j]);
     coordinates.drift(&d, &mut out.drift);
     out.noise = Mat::from_fn(k, k, |i, j| average.mean[k * r + i * k + j]);
     out.scalars.copy_from_slice(&average.mean[k * r + k * k..]);
-    out.error = average.error.iter().copied().fold(0.0, f64::max);
 }
+
+fn largest(errors: &[f64]) -> f64 {
+    errors.iter().copied().fold(0.0, f64::max)
+}
+
+/// How long averages of a rule take that have no closed form, by the clock; `None` for closed forms, which take microseconds.
+///
+/// The fields are moderately correlated, as they are in most of a run.
+pub fn seconds_per_call(rule: &dyn LocalRule, needed: Needed, accuracy: Option<f64>) -> Option<f64> {
+    let shape = rule.shape();
+    let scalars = vec![1.0; shape.scalars];
+    let mut out = Averages { accuracy, ..Averages::new(shape) };
+    let mut timed = |variance: f64| {
+        let covariance = Mat::from_fn(shape.rows(), shape.rows(), |i, j| if i == j { variance } else { 0.3 });
+        let begin = Instant::now();
+        rule.averages(
+            &Law { covariance: &covariance, scalars: &scalars, label_noise: 0.0 },
+            needed,
+            &mut out,
+        );
+        (begin.elapsed(), out.error)
+    };
+    let (first, error) = timed(1.0);
+    if error == 0.0 {
+        return None;
+    }
+    // The first call may fill tables that all others find.
+    let seconds = if first < LONG_CALL { timed(1.01).0 } else { first };
+    Some(seconds.as_secs_f64())
+}
+
+/// A call that takes this long is timed only once.
+const LONG_CALL: Duration = Duration::from_millis(100);
 
 /// `E[c]` and `E[c (z zᵀ − 1)]` of the curvature c_ij = ∂kick_i/∂h_j of any rule, fields h = F z.
 pub fn curvature_by_quadrature<R: LocalRule + ?Sized>(
@@ -134,7 +376,7 @@ pub fn curvature_by_quadrature<R: LocalRule + ?Sized>(
         k * k * per_pair,
         |z, values| {
             for (i, h) in fields.iter_mut().enumerate() {
-                *h = didact_math::linalg::dot(factor.row(i), z);
+                *h = dot(factor.row(i), z);
             }
             rule.curvature(&Sample { fields: &fields, scalars, noise: 0.0 }, &mut curvature);
             for (pair, values) in values.chunks_exact_mut(per_pair).enumerate() {
@@ -153,28 +395,4 @@ pub fn curvature_by_quadrature<R: LocalRule + ?Sized>(
         out.second[pair].as_mut_slice().copy_from_slice(&values[1..]);
     }
     out.error = average.error.iter().copied().fold(0.0, f64::max);
-}
-
-/// `E[loss]` without label noise.
-pub fn risk_by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law) -> QuadratureEstimate {
-    mean_loss_by_quadrature(rule, &Law { label_noise: 0.0, ..*law })
-}
-
-/// `E[loss]` of a fresh sample with its label noise: the test loss.
-pub fn mean_loss_by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law) -> QuadratureEstimate {
-    if !law.covariance.is_finite() {
-        return QuadratureEstimate { value: f64::NAN, error: f64::NAN };
-    }
-    let coordinates = Coordinates::of(law);
-    let mut fields = vec![0.0; rule.shape().rows()];
-    let average = expectation(
-        coordinates.dimension(),
-        1,
-        |z, values| {
-            let noise = coordinates.fields(z, &mut fields);
-            values[0] = rule.loss(&Sample { fields: &fields, scalars: law.scalars, noise });
-        },
-        BUDGET,
-    );
-    QuadratureEstimate { value: average.mean[0], error: average.error[0] }
 }

@@ -146,6 +146,14 @@ pub enum EngineError {
     Interrupted,
 }
 
+/// Memory that this machine can still give, in GB: what the system calls available, or 8 where it does not say.
+pub fn available_gigabytes() -> f64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find(|l| l.starts_with("MemAvailable:"));
+    let kilobytes = line.and_then(|l| l.split_whitespace().nth(1)).and_then(|n| n.parse::<f64>().ok());
+    kilobytes.map_or(8.0, |k| k * 1024e-9)
+}
+
 /// What a run needs, estimated from its sizes alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
@@ -179,7 +187,7 @@ pub struct OptionError {
 }
 
 /// Predicts or simulates any [`Problem`].
-pub trait Engine: Sync {
+pub trait Engine: Send + Sync {
     /// Name in descriptions, tables and files.
     fn name(&self) -> &'static str;
 
@@ -210,7 +218,8 @@ pub trait Engine: Sync {
         if record.needs_velocities()
             && (problem.training.momentum.is_none() || problem.training.samples.is_some())
         {
-            let why = problem.training.samples.is_some().then_some("those of a training set are not recorded");
+            let why =
+                problem.training.samples.is_some().then_some("those of a training set are not recorded");
             return Err(EngineError::NoVelocities { engine: self.name(), why });
         }
         problem.training.check_rates(record).map_err(|e| EngineError::Problem(e.into()))

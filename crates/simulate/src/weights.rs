@@ -53,7 +53,10 @@ pub(crate) fn spread_with_overlaps(
         for i in 0..compact.rows() {
             for (at, axis) in frame.chunks_exact(size).enumerate() {
                 let along = compact[(i, first + at)];
-                spread.row_mut(i)[first..first + size].iter_mut().zip(axis).for_each(|(w, e)| *w += along * e);
+                spread.row_mut(i)[first..first + size]
+                    .iter_mut()
+                    .zip(axis)
+                    .for_each(|(w, e)| *w += along * e);
             }
         }
         first += size;

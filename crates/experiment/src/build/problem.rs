@@ -99,9 +99,11 @@ fn input_law(data: &DataSpec, source: &Source) -> Result<InputLaw, Diagnostic> {
         InputsSpec::Rows(table) => {
             if table.digest.is_none() {
                 // Changes of keys are not read ahead, so that results would not know what the file held.
-                return Err(Diagnostic::new("rows of a table are named in [data] itself, not by a change of it")
-                    .hint("write a description for each table")
-                    .at_key(source, "data.inputs"));
+                return Err(Diagnostic::new(
+                    "rows of a table are named in [data] itself, not by a change of it",
+                )
+                .hint("write a description for each table")
+                .at_key(source, "data.inputs"));
             }
             let (found, _) = spectra::table_rows(&table.path, source)?;
             let axes = found.rows.cols() as u64;

@@ -12,8 +12,8 @@ pub use claims::{Check, Claim, Erratum};
 pub use figures::{FigureSpec, InsetSpec, PanelSpec, Series, SeriesStyle};
 pub use run::RunSpec;
 pub use training::{
-    DropoutSpec, NamedTeachers, RestartSpec, RowsSpec, ScalarsLaw, ScalarsSpec, SpectrumSpec, Stage, StartSpec,
-    TeachersSpec, TrainingSpec, Until,
+    DropoutSpec, NamedTeachers, RestartSpec, RowsSpec, ScalarsLaw, ScalarsSpec, SpectrumSpec, Stage,
+    StartSpec, TeachersSpec, TrainingSpec, Until,
 };
 
 use crate::measures::Dependency;

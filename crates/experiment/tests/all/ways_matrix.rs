@@ -88,7 +88,11 @@ fn cell(model: &Model, way: Way, engine: &dyn Engine, on_training_set: bool) -> 
     match engine.run(&problem, &record, &NoMonitor) {
         Ok(run) => {
             let losses = &run.curves("loss").unwrap()[0];
-            assert!(losses.len() == 2 && losses.iter().all(|l| l.is_finite()), "{way:?} of {}", model.family());
+            assert!(
+                losses.len() == 2 && losses.iter().all(|l| l.is_finite()),
+                "{way:?} of {}",
+                model.family()
+            );
             Cell::Runs
         }
         Err(error @ EngineError::Training { .. }) => {
@@ -107,7 +111,7 @@ fn engines() -> Vec<(Box<dyn Engine>, bool)> {
         .map(|registered| {
             let spec = match registered.name.as_str() {
                 // Two steps of a run, and whether they can be made at all, need no accuracy.
-                "ode" => EngineSpec::Ode(OdeOptions { tolerance: 1e-2, ..OdeOptions::default() }),
+                "ode" => EngineSpec::Ode(OdeOptions { tolerance: Some(1e-2), ..OdeOptions::default() }),
                 name => EngineSpec::named(name).unwrap(),
             };
             let engine = spec.engine().unwrap();
@@ -191,8 +195,9 @@ fn table() -> String {
                 }
                 _ => None,
             };
-            let engine_says =
-                engine.refuses(way).map(|(reason, instead)| format!("`{}` cannot {reason}; {instead}", engine.name()));
+            let engine_says = engine
+                .refuses(way)
+                .map(|(reason, instead)| format!("`{}` cannot {reason}; {instead}", engine.name()));
             row += match problem.or(engine_says) {
                 None => "| yes ",
                 Some(reason) => {
@@ -230,6 +235,9 @@ fn the_table_of_the_guide_is_what_engines_say() {
     if std::env::var_os("DIDACT_UPDATE").is_some() {
         std::fs::write(&path, &wanted).unwrap();
     } else {
-        assert!(guide == wanted, "the table is stale: DIDACT_UPDATE=1 cargo test -p didact-experiment table_of_the_guide");
+        assert!(
+            guide == wanted,
+            "the table is stale: DIDACT_UPDATE=1 cargo test -p didact-experiment table_of_the_guide"
+        );
     }
 }

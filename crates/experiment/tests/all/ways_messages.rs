@@ -31,7 +31,10 @@ fn training_set(training: &str, data: &str, engine: &str) -> String {
 fn what_is_wrong_is_said_in_words_of_the_user_at_its_line() {
     let tangent = "momentum = { beta = 0.5 }\nconstraint = { sphere = \"tangent\" }";
     let cases = [
-        (one_pass("momentum = { beta = 1.2 }", "", "ode"), "the momentum is 1.2; it must be at least 0 and below 1"),
+        (
+            one_pass("momentum = { beta = 1.2 }", "", "ode"),
+            "the momentum is 1.2; it must be at least 0 and below 1",
+        ),
         (one_pass("momentum = { rate = 0 }", "", "ode"), "the momentum rate is 0; it must be positive"),
         (
             one_pass("momentum = { rate = 300 }", "", "ode"),
@@ -54,7 +57,10 @@ fn what_is_wrong_is_said_in_words_of_the_user_at_its_line() {
             training_set("momentum = { beta = \"t/7\" }", "", "full-batch"),
             "the momentum is 1 at t = 7; it must be at least 0 and below 1",
         ),
-        (one_pass(tangent, "", "ode"), "the velocity does not stay tangent to the sphere; use sphere = \"euclidean\""),
+        (
+            one_pass(tangent, "", "ode"),
+            "the velocity does not stay tangent to the sphere; use sphere = \"euclidean\"",
+        ),
         (
             training_set("batches = { fraction = 0 }", "", "full-batch"),
             "the batch fraction is 0; it must be above 0 and at most 1",
@@ -76,7 +82,11 @@ fn what_is_wrong_is_said_in_words_of_the_user_at_its_line() {
             "a full batch has no persistence",
         ),
         (
-            training_set("batches = { fraction = 0.5, persistence = 2, order = \"cyclic\" }", "", "full-batch"),
+            training_set(
+                "batches = { fraction = 0.5, persistence = 2, order = \"cyclic\" }",
+                "",
+                "full-batch",
+            ),
             "give \"order\" or \"persistence\", not both",
         ),
         (
@@ -100,12 +110,18 @@ fn what_is_wrong_is_said_in_words_of_the_user_at_its_line() {
         (one_pass("dropout = { keep = 0 }", "", "ode"), "`keep` is 0; it must be above 0 and at most 1"),
         (one_pass("input-noise = -1.0", "", "ode"), "`input-noise` is -1; it must be zero or positive"),
         (one_pass("", "drift = { rate = 300 }", "ode"), "`rate` is 300; it must be at most d"),
-        (training_set("", "drift = { rate = 0.1 }", "full-batch"), "the labels of a training set are drawn once"),
+        (
+            training_set("", "drift = { rate = 0.1 }", "full-batch"),
+            "the labels of a training set are drawn once",
+        ),
         (
             training_set("label-noise = 0.1\nlabel-noise-schedule = \"exp(-t)\"", "", "dmft"),
             "the labels of a training set are drawn once",
         ),
-        (one_pass("gradient = \"sign\"\ninput-noise = 0.1", "", "ode"), "signs do not go with \"input-noise\""),
+        (
+            one_pass("gradient = \"sign\"\ninput-noise = 0.1", "", "ode"),
+            "signs do not go with \"input-noise\"",
+        ),
         (
             one_pass("gradient = \"sign\"\nbatch = 2", "", "ode"),
             "signs have a limit for one sample per step only",
@@ -131,7 +147,11 @@ fn what_is_wrong_is_said_in_words_of_the_user_at_its_line() {
         assert!(said.contains("--> test.toml:"), "no place: {said}");
     }
     let unknown = checked(&one_pass("schedule = \"1/(1+x)\"", "", "ode")).err().unwrap().to_string();
-    assert!(unknown.contains("hint: a schedule is a formula of t") || unknown.contains("a schedule is a formula of t"), "{unknown}");
+    assert!(
+        unknown.contains("hint: a schedule is a formula of t")
+            || unknown.contains("a schedule is a formula of t"),
+        "{unknown}"
+    );
 }
 
 #[test]
@@ -200,7 +220,12 @@ set = { "training.momentum" = { rate = 2.0 }, "training.stage" = [{ until = { ti
     };
     let near = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-7);
     assert!(near(&last("schedule"), &last("stages")), "{:?} {:?}", last("schedule"), last("stages"));
-    assert!(near(&last("moving"), &last("moving-stages")), "{:?} {:?}", last("moving"), last("moving-stages"));
+    assert!(
+        near(&last("moving"), &last("moving-stages")),
+        "{:?} {:?}",
+        last("moving"),
+        last("moving-stages")
+    );
     assert!(!near(&last("moving"), &last("stopped")), "a restart stops the rows");
     assert!(last("simulated-stages").iter().all(|x| x.is_finite()));
 }

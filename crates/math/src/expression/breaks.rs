@@ -30,16 +30,33 @@ pub(super) fn find(tree: &Node) -> Vec<Break> {
 
 /// The same with a scan of another range.
 pub(super) fn find_between(tree: &Node, range: (f64, f64)) -> Vec<Break> {
+    candidates(tree, range).into_iter().filter_map(|at| measure(tree, at)).collect()
+}
+
+/// Where only the curvature jumps, as that of max(x, 0)² does.
+pub(super) fn find_in_curvature(tree: &Node) -> Vec<f64> {
+    let in_curvature = |at: &f64| {
+        let [left, right] = [-1.0, 1.0].map(|side| one_sided(tree, *at, side).curvature);
+        measure(tree, *at).is_none() && jump(left, right) != 0.0
+    };
+    candidates(tree, (-REACH, REACH)).into_iter().filter(in_curvature).collect()
+}
+
+fn candidates(tree: &Node, range: (f64, f64)) -> Vec<f64> {
     let mut at = Vec::new();
     collect(tree, range, &mut at);
     at.sort_by(f64::total_cmp);
     at.dedup_by(|b, a| (*b - *a).abs() <= ZERO * (1.0 + a.abs()));
-    at.into_iter().filter_map(|at| measure(tree, at)).collect()
+    at
+}
+
+/// The difference of two sides, without rounding.
+fn jump(a: f64, b: f64) -> f64 {
+    if (b - a).abs() <= ZERO * (1.0 + a.abs() + b.abs()) { 0.0 } else { b - a }
 }
 
 fn measure(tree: &Node, at: f64) -> Option<Break> {
     let (left, right) = (one_sided(tree, at, -1.0), one_sided(tree, at, 1.0));
-    let jump = |a: f64, b: f64| if (b - a).abs() <= ZERO * (1.0 + a.abs() + b.abs()) { 0.0 } else { b - a };
     let found =
         Break { at, value_jump: jump(left.value, right.value), slope_jump: jump(left.slope, right.slope) };
     (found.value_jump != 0.0 || found.slope_jump != 0.0).then_some(found)
@@ -53,6 +70,14 @@ fn collect(node: &Node, range: (f64, f64), at: &mut Vec<f64>) {
         Node::Apply(function, inner) => {
             if function.breaks_at_zero() {
                 zeros(inner, range, at);
+            } else if let Function::Sampled(table) = function {
+                for &at_break in table.breaks() {
+                    zeros(
+                        &Node::combine(Binary::Subtract, Node::clone(inner), Node::Number(at_break)),
+                        range,
+                        at,
+                    );
+                }
             } else if *function == Function::Floor {
                 // u crosses an integer where sin(πu) changes sign.
                 let turns = Node::combine(Binary::Multiply, Node::Number(PI), Node::clone(inner));
@@ -125,6 +150,13 @@ pub(super) fn one_sided(node: &Node, x: f64, side: f64) -> Jet {
             } else {
                 u.value.floor()
             })
+        }
+        Node::Apply(Function::Sampled(table), inner) => {
+            let u = one_sided(inner, x, side);
+            match table.breaks().iter().find(|&&at| vanishes(u.value - at, u.slope)) {
+                Some(&at) => u.chain(table.jet(at, sign(side * u.slope))),
+                None => u.chain(table.jet(u.value, 0.0)),
+            }
         }
         Node::Apply(function, inner) => {
             let u = one_sided(inner, x, side);

@@ -75,7 +75,8 @@ impl<R: LocalRule + ?Sized> Mapped<'_, R> {
         // A few points off all symmetries: those of a golden-ratio sequence, through the normal quantile.
         for point in 0..4 * dimension + 8 {
             for (j, z) in z.iter_mut().enumerate() {
-                let place = (0.5 + (point + 1) as f64 * 0.618_033_988_749_895 * (1.0 + j as f64 * 0.37)).fract();
+                let place =
+                    (0.5 + (point + 1) as f64 * 0.618_033_988_749_895 * (1.0 + j as f64 * 0.37)).fract();
                 *z = 1.5 * didact_math::gauss::normal::quantile(place.clamp(0.02, 0.98));
             }
             for j in 0..dimension {
@@ -123,14 +124,8 @@ pub fn mapped_averages<R: LocalRule + ?Sized>(
     let coordinates = Coordinates::of(law);
     let dimension = coordinates.dimension();
     let (k, r) = (shape.trained, coordinates.owners.len());
-    let mut mapped = Mapped {
-        rule,
-        law,
-        gradient,
-        coordinates,
-        fields: vec![0.0; shape.rows()],
-        kick: Kick::new(shape),
-    };
+    let mut mapped =
+        Mapped { rule, law, gradient, coordinates, fields: vec![0.0; shape.rows()], kick: Kick::new(shape) };
     let frame = mapped.active_frame(dimension);
     let active = frame.rows();
     let outputs = k * active + k * k;

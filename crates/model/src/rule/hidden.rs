@@ -20,8 +20,7 @@ pub fn masked_rules(rule: &Arc<dyn LocalRule>, keep: f64) -> Option<Vec<(f64, Ar
     let units = hidden.units();
     let masked = |mask: u32| {
         let taking_part = |i: &usize| mask >> i & 1 == 1;
-        let factors: Vec<f64> =
-            (0..units).map(|i| if taking_part(&i) { 1.0 / keep } else { 0.0 }).collect();
+        let factors: Vec<f64> = (0..units).map(|i| if taking_part(&i) { 1.0 / keep } else { 0.0 }).collect();
         let count = mask.count_ones() as i32;
         let probability = keep.powi(count) * (1.0 - keep).powi(units as i32 - count);
         (probability, hidden.with_unit_factors(&factors))

@@ -31,6 +31,11 @@ impl TrainedAverages {
         }
     }
 
+    /// The relative error that the caller is content with where averages have no closed form.
+    pub fn set_accuracy(&mut self, accuracy: Option<f64>) {
+        self.branches.iter_mut().for_each(|(_, _, room)| room.accuracy = accuracy);
+    }
+
     /// Fills `out` at a law of the fields. `trace` is (1/d) Tr Σ of the inputs: the variance that noise on the weights adds to the
     /// trained fields is ς² times it.
     pub fn fill(&mut self, law: &Law, trace: f64, needed: Needed, out: &mut Averages) {

@@ -64,7 +64,9 @@ pub enum TrainingError {
     #[error("give \"beta\" or \"rate\", not both")]
     BetaAndRate,
     /// No number.
-    #[error("the momentum has neither \"beta\" nor \"rate\"\n\nhint: momentum = {{ beta = 0.9 }}, or one-pass {{ rate = 2.0 }}")]
+    #[error(
+        "the momentum has neither \"beta\" nor \"rate\"\n\nhint: momentum = {{ beta = 0.9 }}, or one-pass {{ rate = 2.0 }}"
+    )]
     NeitherBetaNorRate,
     /// γ on a training set.
     #[error("\"rate\" is 1 - beta = rate/d of one-pass training; use \"beta\" on a training set")]
@@ -73,7 +75,9 @@ pub enum TrainingError {
     #[error("\"rate\" needs scaling = \"per-dimension\"")]
     RateScaling,
     /// β(t) in one pass.
-    #[error("\"beta\" may vary with t on a training set only; use \"rate\" or a schedule of the learning rate")]
+    #[error(
+        "\"beta\" may vary with t on a training set only; use \"rate\" or a schedule of the learning rate"
+    )]
     VaryingBeta,
     /// Velocity on a sphere.
     #[error("the velocity does not stay tangent to the sphere; use sphere = \"euclidean\"")]
@@ -96,7 +100,9 @@ pub enum TrainingError {
         below: u64,
     },
     /// τ too short.
-    #[error("a persistence of {tau} steps is too short for a fraction of {fraction}; it must be at least {least}")]
+    #[error(
+        "a persistence of {tau} steps is too short for a fraction of {fraction}; it must be at least {least}"
+    )]
     Persistence {
         /// τ.
         tau: f64,
@@ -143,7 +149,9 @@ pub enum TrainingError {
         units: usize,
     },
     /// A rotation that is no matrix of finite numbers.
-    #[error("the rotation is no matrix of finite numbers: its rows have different lengths, or an entry is not finite")]
+    #[error(
+        "the rotation is no matrix of finite numbers: its rows have different lengths, or an entry is not finite"
+    )]
     RaggedRotation,
     /// A rotation of other rows.
     #[error("the rotation has {rows} rows{} but there are {frozen} frozen rows", columns(*.rows, *.cols))]

@@ -21,7 +21,7 @@ mod schedule;
 mod ways;
 
 pub use average::TrainedAverages;
-pub use data::{Batches, BatchOrder, BatchesSpec, Drift, DriftSpec, InputLaw};
+pub use data::{BatchOrder, Batches, BatchesSpec, Drift, DriftSpec, InputLaw};
 pub use error::TrainingError;
 pub use gradient::{Adam, Gradient};
 pub use momentum::{Momentum, MomentumKind, MomentumScale, MomentumSpec};
@@ -171,7 +171,8 @@ impl Training {
 
     /// True for plain gradient descent at a constant rate: engines then take their fastest way, which knows nothing of this module.
     pub fn is_plain(&self) -> bool {
-        let Self { learning_rate, scaling, scalar_ratio, batch, label_noise, constraint, samples, .. } = *self;
+        let Self { learning_rate, scaling, scalar_ratio, batch, label_noise, constraint, samples, .. } =
+            *self;
         let plain = Self {
             scaling,
             scalar_ratio,
@@ -205,8 +206,7 @@ impl Training {
         };
         Ok(Rates {
             learning_rate: self.learning_rate * factor(&self.schedule, "learning rate")?,
-            weight_decay: self.constraint.weight_decay
-                * factor(&self.weight_decay_schedule, "weight decay")?,
+            weight_decay: self.constraint.weight_decay * factor(&self.weight_decay_schedule, "weight decay")?,
             label_noise: self.label_noise * factor(&self.label_noise_schedule, "label noise")?,
             momentum,
             drift,

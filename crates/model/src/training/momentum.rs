@@ -94,9 +94,7 @@ impl Momentum {
     pub(super) fn at(&self, t: f64) -> Result<f64, TrainingError> {
         let (value, time) = (self.value.value(t), self.value.varies().then_some(t));
         match self.scale {
-            MomentumScale::Beta if !(0.0..1.0).contains(&value) => {
-                Err(TrainingError::Beta { value, time })
-            }
+            MomentumScale::Beta if !(0.0..1.0).contains(&value) => Err(TrainingError::Beta { value, time }),
             MomentumScale::Rate if !(value.is_finite() && value > 0.0) => {
                 Err(TrainingError::Rate { value, time })
             }

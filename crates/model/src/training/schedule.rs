@@ -101,7 +101,11 @@ enum Form {
 impl Form {
     fn new(spec: &ScheduleSpec) -> Result<Self, ScheduleError> {
         let check = |key: &'static str, value: f64, fits: bool, range: &'static str| {
-            if value.is_finite() && fits { Ok(value) } else { Err(ScheduleError::Range { key, value, range }) }
+            if value.is_finite() && fits {
+                Ok(value)
+            } else {
+                Err(ScheduleError::Range { key, value, range })
+            }
         };
         Ok(match spec {
             ScheduleSpec::Formula(text) => Self::Formula(Expression::parse(text, &["t"])?),
@@ -128,9 +132,7 @@ impl Form {
             Self::Formula(expression) => expression.value(&[t]),
             Self::Inverse { tau, power } => (1.0 + t / tau).powf(-power),
             Self::Exponential { tau } => (-t / tau).exp(),
-            Self::Cosine { end, last } => {
-                last + (1.0 - last) * 0.5 * (1.0 + (PI * (t / end).min(1.0)).cos())
-            }
+            Self::Cosine { end, last } => last + (1.0 - last) * 0.5 * (1.0 + (PI * (t / end).min(1.0)).cos()),
             Self::WarmUp { until, then } => {
                 let later = |t: f64| then.as_ref().map_or(1.0, |then| then.value(t));
                 if t < *until { t / until * later(0.0) } else { later(t - until) }

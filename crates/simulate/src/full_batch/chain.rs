@@ -10,13 +10,13 @@ use didact_math::linalg::{Mat, dot};
 use didact_math::random::{RngAddress, Stream};
 use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
 use didact_model::problem::ProblemError;
-use didact_model::training::InputLaw;
 use didact_model::rule::{Batch, LocalRule};
+use didact_model::training::InputLaw;
 use didact_model::{EngineError, Overlaps, Problem, Shape, Velocities};
 use gradient::LARGEST_BLOCK;
 use rayon::prelude::*;
-use ways::WaysOfTraining;
 use std::sync::Arc;
+use ways::WaysOfTraining;
 
 /// The gradient is summed over pieces of the training set, piece by piece, then over pieces in their order: threads take
 /// pieces in any order and change nothing. At most this many.
@@ -87,14 +87,13 @@ impl<T: Number> FullBatchChain<T> {
         if roots.iter().all(|&r| r == 1.0) {
             roots.clear();
         }
-        let source =
-            Source {
-                seed: address.seed,
-                replica: address.replica,
-                dimension: dimension as usize,
-                roots,
-                law: problem.training.inputs.clone(),
-            };
+        let source = Source {
+            seed: address.seed,
+            replica: address.replica,
+            dimension: dimension as usize,
+            roots,
+            law: problem.training.inputs.clone(),
+        };
         let d = source.dimension;
         let inputs = if keep {
             let mut x = vec![T::default(); samples * d];
@@ -116,8 +115,9 @@ impl<T: Number> FullBatchChain<T> {
         }
         let mut chain = Self::from_parts(problem, weights, start.scalars.clone(), inputs, noise, threads)?;
         if !problem.training.is_plain() {
-            let velocities =
-                given.filter(|given| given.rows() > rows).map(|given| given.block(rows..given.rows(), 0..given.cols()));
+            let velocities = given
+                .filter(|given| given.rows() > rows)
+                .map(|given| given.block(rows..given.rows(), 0..given.cols()));
             chain.ways = Some(Box::new(WaysOfTraining::new(problem, start, velocities, address, begin)?));
         }
         Ok(chain)

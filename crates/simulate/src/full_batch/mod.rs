@@ -123,14 +123,10 @@ impl Engine for FullBatch {
                 "move every coordinate of a training set by eta: such a step has length eta sqrt(d)",
                 "use one-pass training with \"ode\" or \"direct\"",
             )),
-            Way::Rate => Some((
-                "scale the momentum with d on a training set",
-                "use \"beta\"",
-            )),
-            Way::Drift | Way::Rotation | Way::LabelNoiseSchedule => Some((
-                "change the labels of a training set, which are drawn once",
-                "use one-pass training",
-            )),
+            Way::Rate => Some(("scale the momentum with d on a training set", "use \"beta\"")),
+            Way::Drift | Way::Rotation | Way::LabelNoiseSchedule => {
+                Some(("change the labels of a training set, which are drawn once", "use one-pass training"))
+            }
             _ => None,
         }
     }

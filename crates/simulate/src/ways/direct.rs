@@ -113,9 +113,14 @@ impl WaysDirectChain {
         let adam = matches!(training.gradient, Gradient::Adam(_));
         let continued = state.squares.len() == k && k > 0;
         let moments = adam.then(|| {
-            let squares = Mat::from_fn(k, d, |i, j| {
-                if continued { state.squares[i] * roots[j] * roots[j] } else { 0.0 }
-            });
+            let squares =
+                Mat::from_fn(
+                    k,
+                    d,
+                    |i, j| {
+                        if continued { state.squares[i] * roots[j] * roots[j] } else { 0.0 }
+                    },
+                );
             (Mat::zeros(k, d), squares)
         });
         Ok(Self {
@@ -160,8 +165,7 @@ impl WaysDirectChain {
         let Shape { trained: k, frozen: f, own_frozen, .. } = self.shape;
         let (b, d) = (self.training.batch, self.roots.len());
         let mut stream = step_stream(self.address, self.clock.step(), 0);
-        let coefficients =
-            Coefficients::new(&self.training, &rates, self.clock.step_per_rate(), d as f64);
+        let coefficients = Coefficients::new(&self.training, &rates, self.clock.step_per_rate(), d as f64);
         let per_velocity = 1.0 / d as f64;
         let beta = coefficients.beta.unwrap_or(0.0);
         let ahead = self.training.momentum.as_ref().is_some_and(|m| m.looks_ahead());

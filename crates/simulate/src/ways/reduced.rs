@@ -181,8 +181,7 @@ impl WaysReducedChain {
             labels.iter_mut().for_each(|noise| *noise = rates.label_noise * stream.normal());
         }
         let (mut kicks, mut slopes) = (vec![0.0; k * b], vec![0.0; self.shape.scalars]);
-        let scalars =
-            if ahead { self.scalars.ahead(beta, 1.0 / d) } else { self.scalars.values.clone() };
+        let scalars = if ahead { self.scalars.ahead(beta, 1.0 / d) } else { self.scalars.values.clone() };
         self.kick.fill(&Batch::new(&fields, b, &scalars, &labels), &mut stream, &mut kicks, &mut slopes);
         self.sound &= kicks.iter().all(|c| c.abs() < HUGE);
         slopes.iter_mut().for_each(|slope| *slope /= b as f64);
@@ -239,8 +238,7 @@ impl WaysReducedChain {
         }
         if self.training.constraint.sphere.is_some() {
             for i in 0..k {
-                let length: f64 =
-                    self.spaces.iter().map(|s| dot(s.rows.row(w + i), s.rows.row(w + i))).sum();
+                let length: f64 = self.spaces.iter().map(|s| dot(s.rows.row(w + i), s.rows.row(w + i))).sum();
                 let scale = (self.lengths[i] / length).sqrt();
                 for space in &mut self.spaces {
                     space.rows.row_mut(w + i).iter_mut().for_each(|x| *x *= scale);
@@ -365,7 +363,11 @@ impl Space {
 
 fn side_by_side(a: &Mat, b: &Mat) -> Mat {
     let columns = a.cols();
-    Mat::from_fn(a.rows(), columns + b.cols(), |i, j| if j < columns { a[(i, j)] } else { b[(i, j - columns)] })
+    Mat::from_fn(
+        a.rows(),
+        columns + b.cols(),
+        |i, j| if j < columns { a[(i, j)] } else { b[(i, j - columns)] },
+    )
 }
 
 /// The square lower triangular L with L Lᵀ = Y Yᵀ: reflections from the right (Householder). Rows that are triangular already stay
@@ -444,9 +446,13 @@ mod tests {
     /// G from rows equals G from the update M G Mᵀ − …, at any size.
     #[test]
     fn reflections_keep_the_gram_and_leave_triangular_rows_alone() {
-        let y = Mat::from_fn(4, 6, |i, j| {
-            if i == 0 && j > 0 { 0.0 } else { ((i * 7 + j * 3) as f64 * 0.7).sin() }
-        });
+        let y = Mat::from_fn(
+            4,
+            6,
+            |i, j| {
+                if i == 0 && j > 0 { 0.0 } else { ((i * 7 + j * 3) as f64 * 0.7).sin() }
+            },
+        );
         let lower = lower_triangular(y.clone());
         let (mut off, gram) = (lower.gram(), y.gram());
         off.add_scaled(-1.0, &gram);

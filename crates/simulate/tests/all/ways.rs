@@ -5,9 +5,7 @@ use didact_families::committee::Committee;
 use didact_math::linalg::Mat;
 use didact_model::constraint::{Constraint, Retraction};
 use didact_model::start::Given;
-use didact_model::training::{
-    Batches, Drift, FactorSchedule, Gradient, Momentum, MomentumKind, Training,
-};
+use didact_model::training::{Batches, Drift, FactorSchedule, Gradient, Momentum, MomentumKind, Training};
 use didact_model::{Clock, Engine, NoMonitor, Overlaps, Problem, Record, Spectrum, Trajectory, observable};
 use didact_simulate::{Direct, FullBatch, Reduced};
 use std::sync::Arc;
@@ -62,22 +60,25 @@ fn all_ways() -> Vec<(&'static str, Training)> {
                 ..online()
             },
         ),
-        ("momentum off frozen rows", Training {
-            momentum: Some(Momentum::heavy_ball(0.5)), constraint: off, ..online()
-        }),
+        (
+            "momentum off frozen rows",
+            Training { momentum: Some(Momentum::heavy_ball(0.5)), constraint: off, ..online() },
+        ),
         ("schedule", Training { schedule: FactorSchedule::formula("1/(1+2*t)").unwrap(), ..online() }),
         ("clip, batch", Training { gradient: Gradient::Clip(0.3), batch: 3, ..online() }),
-        ("normalised, tangent", Training {
-            gradient: Gradient::Normalised, constraint: sphere(Retraction::Tangent), ..online()
-        }),
+        (
+            "normalised, tangent",
+            Training { gradient: Gradient::Normalised, constraint: sphere(Retraction::Tangent), ..online() },
+        ),
         ("diffusion", Training { drift: Some(Drift::diffusion(1.5)), ..online() }),
         ("rotation", Training { drift: Some(Drift::rotation(rotation)), ..online() }),
         ("dropout", Training { dropout: Some(0.6), batch: 2, ..online() }),
         ("input noise", Training { input_noise: 0.8, batch: 2, ..online() }),
         ("weight noise", Training { weight_noise: 0.8, batch: 2, ..online() }),
-        ("noise and momentum", Training {
-            weight_noise: 0.5, input_noise: 0.5, momentum: Some(Momentum::rate(3.0)), ..online()
-        }),
+        (
+            "noise and momentum",
+            Training { weight_noise: 0.5, input_noise: 0.5, momentum: Some(Momentum::rate(3.0)), ..online() },
+        ),
     ]
 }
 
@@ -129,7 +130,8 @@ fn what_changes_nothing_changes_no_bit() {
     let whole = Some(Batches::independent(1.0));
     let plain = problem(base(), Spectrum::isotropic(), 30);
     let same = problem(Training { batches: whole, ..nothing(base()) }, Spectrum::isotropic(), 30);
-    let (a, b) = (run(&FullBatch::default(), &plain, &[3.0], 2), run(&FullBatch::default(), &same, &[3.0], 2));
+    let (a, b) =
+        (run(&FullBatch::default(), &plain, &[3.0], 2), run(&FullBatch::default(), &same, &[3.0], 2));
     assert_eq!(a.curves("loss"), b.curves("loss"));
 }
 
@@ -157,18 +159,18 @@ fn reduced_has_the_exact_means_of_a_linear_unit_with_momentum() {
     let rule = spec.rule().unwrap();
     let (d, s2, a0, steps) = (40_u64, 0.2_f64, 1.3, 60);
     let one = |x: f64| Mat::identity(1).scaled(x);
-    let start =
-        Overlaps::spread(rule.shape(), &Spectrum::isotropic(), (&one(1.0 + a0), &one(1.0), &one(1.0)), vec![])
-            .unwrap();
+    let start = Overlaps::spread(
+        rule.shape(),
+        &Spectrum::isotropic(),
+        (&one(1.0 + a0), &one(1.0), &one(1.0)),
+        vec![],
+    )
+    .unwrap();
     for (momentum, beta, s) in [
         (Momentum::heavy_ball(0.8), 0.8, 0.2 / d as f64),
         (Momentum::rate(3.0), 1.0 - 3.0 / d as f64, 3.0 * 0.2 / (d * d) as f64),
     ] {
-        let training = Training {
-            momentum: Some(momentum),
-            label_noise: s2.sqrt(),
-            ..Training::online(0.2)
-        };
+        let training = Training { momentum: Some(momentum), label_noise: s2.sqrt(), ..Training::online(0.2) };
         let problem = Problem {
             rule: rule.clone(),
             about: spec.about(),

@@ -102,10 +102,9 @@ impl Engine for Dmft {
                 "use one-pass training with \"ode\" or \"direct\"",
             )),
             Way::Rate => Some(("scale the momentum with d on a training set", "use \"beta\"")),
-            Way::Drift | Way::Rotation | Way::LabelNoiseSchedule => Some((
-                "change the labels of a training set, which are drawn once",
-                "use one-pass training",
-            )),
+            Way::Drift | Way::Rotation | Way::LabelNoiseSchedule => {
+                Some(("change the labels of a training set, which are drawn once", "use one-pass training"))
+            }
             _ => None,
         }
     }
@@ -139,8 +138,18 @@ impl Engine for Dmft {
         if spread != 1.0 && problem.rule.shape().scalars > 0 {
             return refuse("importance sampling with trained scalars", "leave `spread` at 1");
         }
+        if problem.rule.shape().trained == 0 {
+            return refuse(
+                "the model trains scalars alone: there is no row whose effective process could be followed",
+                "use engine `full-batch`, or `ode` for fresh samples",
+            );
+        }
         if problem.spectrum.eigenvalues() != [1.0] {
-            return refuse("the equations are those of isotropic inputs", "use engine `full-batch`");
+            return refuse(
+                "with several eigenvalues of the inputs every eigenspace has memory kernels of its own, coupled through the fields; \
+                 the equations are those of one",
+                "use engine `full-batch`",
+            );
         }
         if problem.training.constraint.scalar_sphere.is_some() {
             return refuse("the equations know no sphere of scalars", "use engine `full-batch`");
@@ -338,7 +347,8 @@ impl Dmft {
             if measuring {
                 let (train, test) = process.losses();
                 snapshot = snapshot.with_train_loss(train).with_test_loss(test);
-                let batch = if problem.training.batches.is_some() { process.batch_loss() } else { Some(train) };
+                let batch =
+                    if problem.training.batches.is_some() { process.batch_loss() } else { Some(train) };
                 snapshot = batch.into_iter().fold(snapshot, Snapshot::with_batch_loss);
             }
             let outcome = recorder.observe(time, due, &snapshot);

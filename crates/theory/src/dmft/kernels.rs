@@ -130,7 +130,12 @@ pub(super) struct Linear {
 
 impl Linear {
     /// Row i plus `factor` times row i of an earlier time.
-    pub(super) fn add_to_row(&mut self, i: usize, factor: f64, (initial, drawn, response): (&Mat, &Mat, &[Mat])) {
+    pub(super) fn add_to_row(
+        &mut self,
+        i: usize,
+        factor: f64,
+        (initial, drawn, response): (&Mat, &Mat, &[Mat]),
+    ) {
         let add = |to: &mut Mat, from: &Mat| {
             to.row_mut(i).iter_mut().zip(from.row(i)).for_each(|(a, b)| *a += factor * b);
         };

@@ -21,9 +21,7 @@ pub use engine::{Dmft, DmftOptions, equations};
 pub use estimate::{Diverged, estimate};
 pub use kernels::{Equations, Kernels};
 pub use linear::{LinearDescent, LinearState};
-pub use linear_training::{
-    LinearTraining, LinearTrainingState, MultiPass, MultiPassState, SteadyTracking,
-};
+pub use linear_training::{LinearTraining, LinearTrainingState, MultiPass, MultiPassState, SteadyTracking};
 pub use points::{Points, Sampling};
 pub use process::Process;
 pub use ways::TrainedSteps;

@@ -92,7 +92,13 @@ impl Points {
         let (drawn, innovations) = table.split_at(frozen + 1);
         let layout = Layout { trained, frozen, columns: trained, steps: innovations.len() / trained };
         let uniform = weights.iter().all(|w| *w == 1.0);
-        Self { given: Given::new(drawn), history: SampleHistory::new(layout, innovations), weights, uniform, origin: (0, 0) }
+        Self {
+            given: Given::new(drawn),
+            history: SampleHistory::new(layout, innovations),
+            weights,
+            uniform,
+            origin: (0, 0),
+        }
     }
 
     /// N.

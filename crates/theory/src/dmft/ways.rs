@@ -123,7 +123,11 @@ impl Kernels {
             if r == now { own.scaled(ways.widening()) } else { own.clone() }
         };
         // The part of the gradient that comes from kicks.
-        let mut kick = Linear { initial: Mat::zeros(m, m), drawn: Mat::zeros(m, equations.shape().frozen), response: Vec::new() };
+        let mut kick = Linear {
+            initial: Mat::zeros(m, m),
+            drawn: Mat::zeros(m, equations.shape().frozen),
+            response: Vec::new(),
+        };
         for r in 0..=now {
             let (own, read) = (response(r), self.read(r));
             kick.initial.add_product(-eta, &own, read.0);
@@ -319,7 +323,8 @@ impl Visits {
             let b = batches.fraction;
             if let Some(parts) = batches.batches_per_epoch() {
                 let (epoch, part) = (t / parts, t % parts);
-                let begins = t == 0 || (part == 0 && batches.order == didact_model::training::BatchOrder::Reshuffled);
+                let begins =
+                    t == 0 || (part == 0 && batches.order == didact_model::training::BatchOrder::Reshuffled);
                 if begins {
                     let column = self.column(epoch * parts, 0);
                     let slots = column.iter().map(|u| ((u * parts as f64) as usize).min(parts - 1));
@@ -384,7 +389,14 @@ impl Visit {
     }
 
     /// φ̃(t), its derivatives and the slopes of the scalars of a chunk whose fields V_Y(t) are in place.
-    pub(super) fn sample(&self, step: &Step, chunk: usize, blocks: &mut [f64], weights: &[f64], buffers: &mut Buffers) {
+    pub(super) fn sample(
+        &self,
+        step: &Step,
+        chunk: usize,
+        blocks: &mut [f64],
+        weights: &[f64],
+        buffers: &mut Buffers,
+    ) {
         let (m, columns) = (step.layout.trained, step.layout.columns);
         let here = chunk * LANES..(chunk + 1) * LANES;
         for (i, noise) in self.noise.iter().enumerate() {

@@ -33,9 +33,6 @@ pub(super) fn admits(problem: &Problem, record: &Record) -> Result<(), EngineErr
     Ok(())
 }
 
-/// Relative tolerance of a run whose averages are sums over lines of fields.
-const NUMERICAL_TOLERANCE: f64 = 1e-6;
-
 /// Where everything stands in the state vector: per eigenspace the lower triangle of the Gram of (w, v, p), then the scalars, their
 /// velocities, the running means of squared kicks, and alpha where those need it.
 #[derive(Debug, Clone)]
@@ -105,7 +102,11 @@ impl WaysLayout {
         overlaps.with_velocities(Velocities {
             blocks: velocities,
             scalars: state[self.scalar_velocities()..self.squares()].to_vec(),
-            squares: if self.squares { state[self.squares()..self.squares() + k].to_vec() } else { Vec::new() },
+            squares: if self.squares {
+                state[self.squares()..self.squares() + k].to_vec()
+            } else {
+                Vec::new()
+            },
         })
     }
 }
@@ -213,6 +214,12 @@ impl<'a> WaysFlow<'a> {
         state
     }
 
+    /// The error of the last averages relative to the largest of them.
+    fn relative_error(&self) -> f64 {
+        let size = self.averages.drift.max_abs().max(self.averages.noise.max_abs());
+        if size > 0.0 { self.averages.error / size } else { 0.0 }
+    }
+
     /// Rows of the student: they read noisy inputs.
     fn is_student(&self, row: usize) -> bool {
         let Shape { trained, frozen, own_frozen, .. } = self.layout.shape;
@@ -224,7 +231,8 @@ impl<'a> WaysFlow<'a> {
         let p = self.layout.shape.rows();
         let extra = self.training.input_noise * self.training.input_noise;
         self.covariance.fill(0.0);
-        for (b, part) in state.chunks_exact(self.layout.per_block()).take(self.layout.eigenspaces).enumerate() {
+        for (b, part) in state.chunks_exact(self.layout.per_block()).take(self.layout.eigenspaces).enumerate()
+        {
             self.layout.unpack_block(part, &mut self.grams[b]);
             let lambda = self.problem.spectrum.eigenvalues()[b];
             for i in 0..p {
@@ -396,8 +404,7 @@ impl VectorField for WaysFlow<'_> {
             let mut at = 0;
             for i in 0..rows {
                 for j in 0..=i {
-                    let mut change =
-                        motion[(i, j)] + motion[(j, i)] - (shrink[i] + shrink[j]) * gram[(i, j)];
+                    let mut change = motion[(i, j)] + motion[(j, i)] - (shrink[i] + shrink[j]) * gram[(i, j)];
                     let kicked = |row: usize| row.checked_sub(first).filter(|row| *row < k);
                     if let (Some(i), Some(j)) = (kicked(i), kicked(j)) {
                         change += diffusion(b, i, j);
@@ -484,15 +491,11 @@ pub(super) fn integrate<'r>(
     borders.push(end);
     let (mut from, mut saved) = (0.0, 0);
     let mut options = engine.options.clone();
-    let maps = matches!(flow.training.gradient, Gradient::Clip(_) | Gradient::Normalised | Gradient::Sign);
-    if maps {
-        // Averages of mapped kicks that are sums cost much and have errors of their own: steps need not be finer.
-        let mut slope = vec![0.0; state.len()];
-        flow.derivative(0.0, &state, &mut slope);
-        if flow.worst_error > 0.0 {
-            options.relative = options.relative.max(NUMERICAL_TOLERANCE);
-            options.absolute = options.absolute.max(1e-3 * NUMERICAL_TOLERANCE);
-        }
+    flow.trained.set_accuracy(engine.numerical.accuracy());
+    // The first average tells whether averages have closed forms.
+    flow.derivative(0.0, &state, &mut vec![0.0; state.len()]);
+    if flow.worst_error > 0.0 {
+        options = engine.numerical.at_best(flow.relative_error()).options(&options);
     }
     if borders.len() > 1 {
         // Many short pieces: a multistep method would start anew in each of them all the same.

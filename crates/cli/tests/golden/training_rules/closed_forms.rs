@@ -40,8 +40,7 @@ pub fn answer(kind: &str, inputs: &Inputs) -> Option<Answer> {
         }
         "gd-linear" => {
             let state = linear(inputs).at(inputs.count("T"));
-            let parts =
-                [state.overlap, state.squared_length, state.start_overlap, state.test, state.train];
+            let parts = [state.overlap, state.squared_length, state.start_overlap, state.test, state.train];
             Answer::exact(parts.to_vec())
         }
         "gd-response" => {
@@ -57,8 +56,7 @@ pub fn answer(kind: &str, inputs: &Inputs) -> Option<Answer> {
                 start_length: inputs.number_or("norm0", 1.0),
             };
             let states = multi.at(&inputs.list("alpha")).expect("a solution");
-            let numbers =
-                states.iter().flat_map(|s| [s.overlap, s.squared_length, s.test, s.train]);
+            let numbers = states.iter().flat_map(|s| [s.overlap, s.squared_length, s.test, s.train]);
             Answer::exact(numbers.collect::<Vec<f64>>())
         }
         _ => return None,

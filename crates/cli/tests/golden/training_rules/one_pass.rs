@@ -62,12 +62,7 @@ fn number(value: f64) -> Mat {
 }
 
 /// A linear unit with overlaps q and r that are spread over the spectrum; `partners` silent rows follow the teacher.
-fn linear_unit(
-    partners: usize,
-    spectrum: &Spectrum,
-    q: f64,
-    r: f64,
-) -> (Committee, Overlaps) {
+fn linear_unit(partners: usize, spectrum: &Spectrum, q: f64, r: f64) -> (Committee, Overlaps) {
     let mut weights = vec![0.0; 1 + partners];
     weights[0] = 1.0;
     let family = Committee { teacher_weights: Some(weights), ..Committee::soft(1, 1 + partners, "linear") };

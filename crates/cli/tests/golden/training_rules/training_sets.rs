@@ -35,8 +35,7 @@ fn problem(inputs: &Inputs, dimension: Option<u64>) -> Problem {
     };
     let family = MultiIndex::single(&text("activation", "linear"), &text("link", "z"), loss);
     let label_noise = inputs.number_or("noise", inputs.number_or("noise_var", 0.0).sqrt());
-    let base =
-        Training { label_noise, ..Training::full_batch(inputs.number("eta"), inputs.number("delta")) };
+    let base = Training { label_noise, ..Training::full_batch(inputs.number("eta"), inputs.number("delta")) };
     Problem {
         rule: family.rule().expect("a rule"),
         about: family.about(),

@@ -1,6 +1,7 @@
 //! A committee whose trained output weights are multiplied by fixed factors.
 
 use super::CommitteeRule;
+use didact_model::averages::QuadratureEstimate;
 use didact_model::rule::{Averages, Kick, Law, LocalRule, Needed, Sample, Shape};
 
 /// f = Σ_i factor_i a_i σ(h_i), the a_i being trained: the committee at scalars factor_i a_i.
@@ -40,7 +41,7 @@ impl LocalRule for ScaledOutputs {
         self.scale(&mut out.scalars);
     }
 
-    fn risk(&self, law: &Law) -> f64 {
-        self.rule.risk(&Law { scalars: &self.scaled(law.scalars), ..*law })
+    fn risk_within(&self, law: &Law, accuracy: f64) -> QuadratureEstimate {
+        self.rule.risk_within(&Law { scalars: &self.scaled(law.scalars), ..*law }, accuracy)
     }
 }
