@@ -505,10 +505,7 @@ pub(super) fn integrate<'r>(
         let to = borders.remove(0);
         // Kinks and jumps are seen from inside.
         let inside = 1e-12 * (1.0 + to.abs());
-        flow.window = (from + inside, to - inside);
-        if from == to {
-            flow.window = (from, to);
-        }
+        flow.window = if to - from > 4.0 * inside { (from + inside, to - inside) } else { (from, to) };
         let until = record.times[saved..].iter().take_while(|t| **t <= to).count();
         let request = ode::Request {
             start: from,
