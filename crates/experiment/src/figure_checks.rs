@@ -98,24 +98,7 @@ impl FigureChecks<'_> {
                 needed("x", &series.x)?;
             }
         }
-        self.entries(series, scan)
-    }
-
-    /// Axes of a scan are inputs that vary or entries of the answer.
-    fn entries(&self, series: &Series, scan: &ScanSpec) -> Result<(), Wrong> {
-        let Ok(quantity) = quantities::find(&scan.quantity) else { return Ok(()) };
-        for (axis, given) in [("x", &series.x), ("y", &series.y), ("z", &series.z)] {
-            if let Some(name) = given {
-                let inputs = scan.over.keys().map(String::as_str);
-                known(
-                    axis,
-                    "input that varies, or entry,",
-                    name,
-                    inputs.chain(quantity.outputs.iter().copied()),
-                )?;
-            }
-        }
-        Ok(())
+        entries(series, scan)
     }
 
     /// Keys of `at` are swept.
@@ -202,4 +185,21 @@ fn known<'a>(
         None => format!("there are {}", known.join(", ")),
     };
     Err((key, Diagnostic::new(format!("no {what} `{name}`")).hint(hint)))
+}
+
+/// Axes of a scan are inputs that vary or entries of the answer.
+fn entries(series: &Series, scan: &ScanSpec) -> Result<(), Wrong> {
+    let Ok(quantity) = quantities::find(&scan.quantity) else { return Ok(()) };
+    for (axis, given) in [("x", &series.x), ("y", &series.y), ("z", &series.z)] {
+        if let Some(name) = given {
+            let inputs = scan.over.keys().map(String::as_str);
+            known(
+                axis,
+                "input that varies, or entry,",
+                name,
+                inputs.chain(quantity.outputs.iter().copied()),
+            )?;
+        }
+    }
+    Ok(())
 }

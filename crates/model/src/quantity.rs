@@ -110,6 +110,14 @@ fn holds_null(value: &Value) -> bool {
     }
 }
 
+/// Whether there is something other than `null` in a value, at any depth.
+fn holds_value(value: &Value) -> bool {
+    match value {
+        Value::Array(list) => list.iter().any(holds_value),
+        other => !other.is_null(),
+    }
+}
+
 /// Why a quantity has no answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum QuantityError {
@@ -197,15 +205,27 @@ impl Quantity {
         Ok(Arguments(checked))
     }
 
-    /// Refuses an answer with a number that is not finite (`null` in JSON), unless the quantity says what that means.
-    fn without_unexplained_gaps(&self, answer: Answer) -> Result<Answer, QuantityError> {
+    /// Says of every entry that is not a finite number (`null` in JSON) that it is none, where the quantity does not say what
+    /// that means. An answer without any number is refused.
+    fn without_unexplained_gaps(&self, mut answer: Answer) -> Result<Answer, QuantityError> {
         let reason = answer.iter().find(|(name, _)| *name == REASON).and_then(|(_, why)| why.as_str());
         let own_reason = self.outputs.contains(&REASON);
         let said = |name: &str| reason.is_some_and(|why| own_reason || why.contains(&format!("`{name}`")));
-        match answer.iter().find(|(name, value)| holds_null(value) && !said(name)) {
-            Some((name, _)) => Err(QuantityError::NotFinite { entry: name }),
-            None => Ok(answer),
+        let gaps: Vec<&'static str> = answer
+            .iter()
+            .filter(|(name, value)| holds_null(value) && !said(name))
+            .map(|(name, _)| *name)
+            .collect();
+        let Some(first) = gaps.first() else { return Ok(answer) };
+        if !answer.iter().any(|(name, value)| *name != REASON && holds_value(value)) {
+            return Err(QuantityError::NotFinite { entry: first });
         }
+        let unbounded =
+            gaps.iter().map(|name| format!("`{name}`: not a finite number at some of these inputs"));
+        let all: Vec<String> = reason.map(String::from).into_iter().chain(unbounded).collect();
+        answer.retain(|(name, _)| *name != REASON);
+        answer.push((REASON, Value::from(all.join("; "))));
+        Ok(answer)
     }
 }
 
@@ -414,6 +434,17 @@ mod tests {
         assert_eq!(at(1.0).unwrap().len(), 3);
         let reason = at(0.0).unwrap().pop().unwrap();
         assert_eq!(reason, (REASON, json!("`log`: it has a pole at 0; `list`: as the logarithm")));
-        assert_eq!(at(-1.0), Err(QuantityError::NotFinite { entry: "root" }));
+        let (_, reason) = at(-1.0).unwrap().pop().unwrap();
+        assert!(
+            reason.as_str().unwrap().ends_with("; `root`: not a finite number at some of these inputs"),
+            "{reason}"
+        );
+        let alone = Quantity { compute: |a| Ok(vec![("root", json!(a.number("x").sqrt()))]), ..GAPS };
+        let answer = alone.evaluate(json!({ "x": -1.0 }).as_object().unwrap());
+        assert_eq!(
+            answer,
+            Err(QuantityError::NotFinite { entry: "root" }),
+            "an answer without any number is none"
+        );
     }
 }

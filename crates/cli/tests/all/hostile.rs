@@ -345,8 +345,7 @@ fn what_another_size_changes_is_checked_without_its_flag() {
 #[test]
 fn what_a_figure_cannot_draw_is_refused_before_anything_runs() {
     let swept = format!(
-        "{}scan = [{{ name = \"s\", quantity = \"committee/escape\", inputs = {{ eta = 0.1 }}, over = {{ M = [2, 3] }} }}]\nsweep = {{ \"training.learning-rate\" = [0.1, 0.2] }}\n",
-        format!("{RIGHT}{MEASURE}")
+        "{RIGHT}{MEASURE}scan = [{{ name = \"s\", quantity = \"committee/escape\", inputs = {{ eta = 0.1 }}, over = {{ M = [2, 3] }} }}]\nsweep = {{ \"training.learning-rate\" = [0.1, 0.2] }}\n"
     );
     let panel = |panel: &str| format!("{swept}figure = [{{ name = \"f\", panel = [{{ {panel} }}] }}]\n");
     let series = |series: &str| panel(&format!("series = [{{ {series} }}]"));

@@ -63,7 +63,7 @@ impl Formula {
             }
             (spacing, coarse) = (0.5 * spacing, fine);
         }
-        if !(coarse[0] <= LARGEST_SQUARE) || self.outgrows_a_gaussian() {
+        if coarse[0].is_nan() || coarse[0] > LARGEST_SQUARE || self.outgrows_a_gaussian() {
             return Err(ActivationError::Growth { formula: self.name() });
         }
         Ok(spacing)

@@ -188,7 +188,7 @@ fn moderate(coefficients: &[f64], formula: &str) -> Result<Arc<dyn Activation>, 
     if coefficients.len() > LARGEST_DEGREE {
         return Err(ActivationError::Degree { found: coefficients.len() });
     }
-    if coefficients.iter().any(|c| !(c.abs() <= 1e30)) {
+    if coefficients.iter().any(|c| c.is_nan() || c.abs() > 1e30) {
         return Err(ActivationError::Growth { formula: formula.to_owned() });
     }
     Ok(Arc::new(Polynomial::new(coefficients)))

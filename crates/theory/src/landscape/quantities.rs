@@ -172,7 +172,12 @@ fn steps(arguments: &Arguments) -> Result<usize, QuantityError> {
 }
 
 fn model(arguments: &Arguments) -> Result<Model, QuantityError> {
-    serde_json::from_value(arguments.value("model").clone()).map_err(|error| {
+    let given = arguments.value("model");
+    if !given.get("family").is_some_and(Value::is_string) {
+        let hint = "write it as the table [model] of a description";
+        return Err(refused(format!("input `model` is no table with a `family`\n\nhint: {hint}")));
+    }
+    serde_json::from_value(given.clone()).map_err(|error| {
         refused(format!("input `model`: {error}\n\nhint: write it as the table [model] of a description"))
     })
 }
