@@ -1,7 +1,5 @@
 //! How the program ends, for scripts.
 
-use std::process::ExitCode;
-
 /// The error of a command, the fourth way to end, has the code 2.
 pub(crate) const ERROR: u8 = 2;
 
@@ -17,6 +15,15 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
+    /// The exit code.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::ClaimFails => 1,
+            Self::FailedJobs => 3,
+        }
+    }
+
     /// Of two pieces of work together.
     pub(crate) fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -24,16 +31,6 @@ impl Ending {
             (Self::FailedJobs, _) | (_, Self::FailedJobs) => Self::FailedJobs,
             _ => Self::Done,
         }
-    }
-}
-
-impl From<Ending> for ExitCode {
-    fn from(outcome: Ending) -> Self {
-        Self::from(match outcome {
-            Ending::Done => 0,
-            Ending::ClaimFails => 1,
-            Ending::FailedJobs => 3,
-        })
     }
 }
 

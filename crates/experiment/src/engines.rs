@@ -106,6 +106,12 @@ impl EngineSpec {
         serde_json::from_value(Value::Object(options)).map_err(|error| error.to_string())
     }
 
+    /// The engine of this name with the default options, if there is one.
+    pub fn named(name: &str) -> Option<Self> {
+        let registered = Self::catalogue().into_iter().find(|engine| engine.name == name)?;
+        Self::new(name, name, registered.options).ok()
+    }
+
     /// Name in descriptions.
     pub fn name(&self) -> String {
         self.name_and_options().0

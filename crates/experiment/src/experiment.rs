@@ -75,6 +75,16 @@ impl Experiment {
     /// Checks a description whole: nothing is written when anything is wrong.
     pub fn new(source: Source, size: Size, seed: Option<u64>) -> Result<Self, Diagnostic> {
         let described = source.description()?;
+        Self::of_description(described, source, size, seed)
+    }
+
+    /// The same for a description that was read from the source, and perhaps changed since.
+    pub(crate) fn of_description(
+        described: Description,
+        source: Source,
+        size: Size,
+        seed: Option<u64>,
+    ) -> Result<Self, Diagnostic> {
         // A slip in changes for another size is found now, not when that size is asked for.
         for (changes, owner) in [(&described.quick, "quick"), (&described.full, "full")] {
             overrides::with(&described, changes, &source, owner)?;

@@ -49,15 +49,12 @@ fn plain_value(value: &toml::Spanned<DeValue>, path: &str, open: &mut OpenEnds) 
         }
         DeValue::Float(number) => {
             let number: f64 = number.as_str().parse().unwrap_or(f64::NAN);
-            if number.is_infinite() && is_window(path) {
+            let closed = self::number(path, number)?;
+            if number.is_infinite() {
                 let end = if number > 0.0 { "1.7976931348623157e308" } else { "-1.7976931348623157e308" };
                 open.push((value.span(), end));
-                Value::from(if number > 0.0 { f64::MAX } else { f64::MIN })
-            } else if number.is_finite() {
-                Value::from(number)
-            } else {
-                return Err(not_finite(path, number));
             }
+            closed
         }
         DeValue::Boolean(flag) => Value::from(*flag),
         DeValue::Datetime(date) => Value::from(date.to_string()),
@@ -71,6 +68,14 @@ fn plain_value(value: &toml::Spanned<DeValue>, path: &str, open: &mut OpenEnds) 
         }
         DeValue::Table(table) => plain_table(table, path, open)?,
     })
+}
+
+/// A finite number as it is, the open end of a window as the largest number; any other is refused.
+pub(crate) fn number(path: &str, number: f64) -> Result<Value, Fault> {
+    if number.is_infinite() && is_window(path) {
+        return Ok(Value::from(if number > 0.0 { f64::MAX } else { f64::MIN }));
+    }
+    if number.is_finite() { Ok(Value::from(number)) } else { Err(not_finite(path, number)) }
 }
 
 /// Whether a path is that of one of the two numbers of a `window`.

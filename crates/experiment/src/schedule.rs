@@ -6,6 +6,7 @@ use crate::source::{Diagnostic, Source};
 use didact_families::Model;
 use didact_model::composed_start::{Restart, Restarted};
 use didact_model::engine::available_gigabytes;
+use didact_model::problem::ProblemError;
 use didact_model::start::{Continued, Start, StartError};
 use didact_model::trajectory::Statistics;
 use didact_model::{
@@ -159,6 +160,7 @@ impl Schedule {
             }
             let mut record = self.stage_record(stage, begin, done, number);
             record.stage = index as u16;
+            record.begin = begin;
             if record.times.is_empty() {
                 continue;
             }
@@ -210,6 +212,9 @@ fn refused(error: &EngineError, source: &Source) -> Diagnostic {
         EngineError::NoTrainingSet { .. } => "record.observe",
         EngineError::FullBatch { .. } => "data",
         EngineError::TooLarge { .. } => "data.dimension",
+        EngineError::Training { way, .. } => way.key(),
+        EngineError::NoVelocities { .. } => "record.observe",
+        EngineError::Problem(ProblemError::Training(error)) => error.key(),
         _ => "run",
     };
     Diagnostic::new(error).at_key(source, key).of_this_machine(matches!(error, EngineError::TooLarge { .. }))
@@ -224,6 +229,9 @@ fn try_start(problem: &Problem, seed: u64, limit: bool, source: &Source) -> Resu
     } else {
         problem.start.draw(&setting)
     };
+    if let Ok(start) = &start {
+        problem.check_drift(start).map_err(|e| Diagnostic::new(e).at_key(source, "data.drift.rotation"))?;
+    }
     start.map(|_| ()).map_err(|error| {
         let key = match &error {
             StartError::Spectrum(_) => "data.dimension",

@@ -28,7 +28,7 @@ pub struct Diagnostic {
     /// Where: file, line (from 1), column (from 1), length, and the line itself.
     pub place: Option<Box<Place>>,
     /// The key that the place was found by.
-    key: Option<String>,
+    pub(crate) key: Option<String>,
     /// True when another machine might not refuse it.
     machine: bool,
 }
@@ -217,7 +217,7 @@ impl Source {
 
     fn read_json(&self) -> Result<Description, Diagnostic> {
         let value: Value = serde_json::from_str(&self.text).map_err(|e| self.json_error(&e))?;
-        reader::check(&value).map_err(|fault| fault.diagnostic)?;
+        reader::check(&value).map_err(|fault| fault.diagnostic.at_key(self, &fault.path))?;
         serde_json::from_value(value).map_err(|e| self.explain(&e.to_string(), None))
     }
 

@@ -1,10 +1,11 @@
 //! From the spectrum of a description to eigenvalues and weights.
 
-use crate::description::{Description, SpectrumSpec, Values};
+use crate::description::{Description, InputsSpec, SpectrumSpec, Values};
 use crate::source::{Diagnostic, Source};
+use crate::store::disk;
 use didact_model::Spectrum;
 use didact_model::spectrum::SpectrumError;
-use didact_model::spectrum::file::{self, FileError};
+use didact_model::spectrum::file::{self, FileError, PrincipalRows};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -47,6 +48,23 @@ pub fn build(spec: &SpectrumSpec, source: &Source) -> Result<Spectrum, SpectraEr
 /// of the inputs, and those in changes by stages, runs, the sweep, `[quick]` and `[full]`, however deep they stand there.
 pub fn resolve(mut description: Description, source: &Source) -> Result<Description, Diagnostic> {
     description.data.spectrum = written_out(description.data.spectrum, source, "data.spectrum")?;
+    if let InputsSpec::Rows(rows) = &mut description.data.inputs {
+        let (found, digest) = table_rows(&rows.path, source)?;
+        if rows.digest.as_ref().is_some_and(|known| *known != digest) {
+            let message = format!("`{}` is not the file that this description was resolved with", rows.path);
+            return Err(Diagnostic::new(message)
+                .hint("remove `digest` to take the file as it is now")
+                .at_key(source, "data.inputs"));
+        }
+        rows.digest = Some(digest);
+        if description.data.spectrum == SpectrumSpec::Isotropic {
+            description.data.spectrum = SpectrumSpec::Explicit {
+                eigenvalues: found.spectrum.eigenvalues().to_vec(),
+                weights: Some(found.spectrum.weights().to_vec()),
+            };
+        }
+        description.data.dimension.get_or_insert(found.rows.cols() as u64);
+    }
     let stages = description.training.iter_mut().flat_map(|training| &mut training.stage).enumerate();
     for (index, stage) in stages {
         let owner = format!("training.stage.{index}.set");
@@ -103,6 +121,17 @@ fn written_out(spec: SpectrumSpec, source: &Source, key: &str) -> Result<Spectru
         eigenvalues: spectrum.eigenvalues().to_vec(),
         weights: Some(spectrum.weights().to_vec()),
     })
+}
+
+/// The rows of a table, and a digest of its file.
+pub fn table_rows(path: &str, source: &Source) -> Result<(PrincipalRows, String), Diagnostic> {
+    let place = beside(source, path);
+    let refused = |e: FileError| Diagnostic::new(e).at_key(source, "data.inputs");
+    let rows = file::read_rows(&place).map_err(refused)?;
+    let read = |e: std::io::Error| {
+        refused(FileError::Read { path: place.display().to_string(), reason: e.to_string() })
+    };
+    Ok((rows, disk::digest_of_file(&place).map_err(read)?))
 }
 
 /// A path relative to the folder of the description.

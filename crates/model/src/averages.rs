@@ -1,8 +1,10 @@
 //! Gaussian averages of any rule by deterministic quadrature of its `kick`: the slow, obvious way.
 
+mod mapped;
 mod nearby;
 mod of_samples;
 
+pub use mapped::mapped_averages;
 pub use nearby::Nearby;
 pub use of_samples::{
     mean_loss_by_quadrature, other_class_by_quadrature, risk_by_lattice, risk_by_quadrature,

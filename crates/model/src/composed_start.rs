@@ -88,6 +88,8 @@ pub struct Restart {
     pub scalars: Option<ScalarLaw>,
     /// The trained rows: new ones, independent of all others.
     pub rows: Option<RowLaw>,
+    /// The velocities, which become 0. Those of new rows are 0 in any case.
+    pub velocity: bool,
 }
 
 /// Where an earlier stage ended, with some of it begun anew.
@@ -113,6 +115,9 @@ impl Start for Restarted {
         }
         if let Some(law) = &self.restart.scalars {
             state.scalars = law.draw(setting, self.stage)?;
+        }
+        if self.restart.velocity {
+            state.velocities = None;
         }
         Ok(state)
     }
@@ -180,11 +185,11 @@ mod tests {
     fn a_restart_replaces_what_it_names() {
         let (spectrum, before) = state();
         let restarted = |restart: Restart, stage: u64| Restarted { before: before.clone(), restart, stage };
-        let scalars = Restart { scalars: Some(ScalarLaw::Given(vec![0.0, 1.0])), rows: None };
+        let scalars = Restart { scalars: Some(ScalarLaw::Given(vec![0.0, 1.0])), ..Restart::default() };
         let state = restarted(scalars, 1).draw(&setting(&spectrum, 0)).unwrap();
         assert_eq!((state.scalars, &state.blocks), (vec![0.0, 1.0], &before.blocks));
 
-        let rows = Restart { scalars: None, rows: Some(RowLaw::Sphere { radius: 1.5 }) };
+        let rows = Restart { rows: Some(RowLaw::Sphere { radius: 1.5 }), ..Restart::default() };
         let [first, second] = [1, 2].map(|stage| {
             let state = restarted(rows.clone(), stage).draw(&setting(&spectrum, 0)).unwrap();
             assert_eq!(state.scalars, before.scalars);
@@ -203,7 +208,7 @@ mod tests {
     fn restarted_rows_are_independent_of_the_frozen_ones() {
         // ρ = w·v/|v| has mean 0 and, on the unit sphere in 25 dimensions, E ρ² = 1/25.
         let (spectrum, before) = state();
-        let rows = Restart { scalars: None, rows: Some(RowLaw::Sphere { radius: 1.0 }) };
+        let rows = Restart { rows: Some(RowLaw::Sphere { radius: 1.0 }), ..Restart::default() };
         let law = Restarted { before, restart: rows, stage: 1 };
         let (mut mean, mut square) = (Moments::default(), Moments::default());
         for replica in 0..20_000 {

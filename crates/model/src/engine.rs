@@ -5,6 +5,7 @@ use crate::overlaps::OverlapsError;
 use crate::problem::{Problem, ProblemError};
 use crate::record::{Record, RecordError};
 use crate::start::StartError;
+use crate::training::Way;
 use crate::trajectory::{EndState, Trajectory};
 use didact_math::ode::OdeError;
 
@@ -104,6 +105,26 @@ pub enum EngineError {
         /// What to do.
         hint: String,
     },
+    /// A way of training that an engine cannot take.
+    #[error("engine \"{engine}\" cannot {reason}; {instead}")]
+    Training {
+        /// Who.
+        engine: &'static str,
+        /// Which way of training.
+        way: Way,
+        /// The rest of the sentence.
+        reason: &'static str,
+        /// What to use.
+        instead: &'static str,
+    },
+    /// Velocities that do not exist.
+    #[error("engine \"{engine}\" has no velocities to observe{}", why.map_or(String::new(), |why| format!(": {why}")))]
+    NoVelocities {
+        /// Who.
+        engine: &'static str,
+        /// Why not.
+        why: Option<&'static str>,
+    },
     /// More memory than there is.
     #[error(
         "`{engine}` would need {gigabytes:.1} GB for {what}; {available:.1} GB are there\n\nhint: {hint}"
@@ -166,7 +187,7 @@ pub struct OptionError {
 }
 
 /// Predicts or simulates any [`Problem`].
-pub trait Engine: Sync {
+pub trait Engine: Send + Sync {
     /// Name in descriptions, tables and files.
     fn name(&self) -> &'static str;
 
@@ -178,7 +199,30 @@ pub trait Engine: Sync {
         if record.needs_training_set() {
             return Err(EngineError::NoTrainingSet { engine: self.name() });
         }
-        Ok(())
+        self.admits_training(problem, record)
+    }
+
+    /// Why the engine cannot train in this way, as the end of a sentence, and what to use instead; `None` when it can.
+    fn refuses(&self, way: Way) -> Option<(&'static str, &'static str)> {
+        let _ = way;
+        None
+    }
+
+    /// Whether the engine runs every way in which the training differs from plain descent, and all rates make sense.
+    fn admits_training(&self, problem: &Problem, record: &Record) -> Result<(), EngineError> {
+        for way in problem.training.ways() {
+            if let Some((reason, instead)) = self.refuses(way) {
+                return Err(EngineError::Training { engine: self.name(), way, reason, instead });
+            }
+        }
+        if record.needs_velocities()
+            && (problem.training.momentum.is_none() || problem.training.samples.is_some())
+        {
+            let why =
+                problem.training.samples.is_some().then_some("those of a training set are not recorded");
+            return Err(EngineError::NoVelocities { engine: self.name(), why });
+        }
+        problem.training.check_rates(record).map_err(|e| EngineError::Problem(e.into()))
     }
 
     /// What a run would need. Nothing is computed, and the rule may be a draft.

@@ -36,6 +36,7 @@ pub mod rule;
 pub mod spectrum;
 pub mod start;
 pub mod teacher_student;
+pub mod training;
 pub mod trajectory;
 
 pub use builder::{BuildError, ProblemBuilder, RecordBuilder};
@@ -45,7 +46,7 @@ pub use engine::{Cost, Engine, EngineError, EngineOptions, Monitor, NoMonitor, O
 pub use family::{ModelInfo, NoFamily, Reference};
 pub use link::Link;
 pub use loss::Loss;
-pub use overlaps::Overlaps;
+pub use overlaps::{Overlaps, Velocities};
 pub use problem::{Problem, Samples, Training};
 pub use record::{Event, Record};
 pub use recorder::Recorder;
@@ -53,4 +54,5 @@ pub use rule::{
     Averages, BatchRule, CurvatureRule, Jumps, Kick, LabelledRule, Law, LocalRule, Needed, Sample, Shape,
 };
 pub use spectrum::Spectrum;
+pub use training::{Gradient, Momentum, Way};
 pub use trajectory::{EndState, Outcome, Statistics, Trajectory};

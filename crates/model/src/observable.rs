@@ -1,6 +1,6 @@
 //! What can be measured of a state, by name.
 //!
-//! `loss`, `train_loss`, `test_loss`, `Q[i,j]`, `R[i,n]`, `T[n,m]`, `norm[i]`, `alignment[i,n]`, `scalar[j]`, the names of the family, and any
+//! `loss`, `train_loss`, `batch_loss`, `test_loss`, `Q[i,j]`, `R[i,n]`, `T[n,m]`, `norm[i]`, `alignment[i,n]`, `scalar[j]`, the names of the family, and any
 //! expression of these such as `abs(R[0,0] - R[0,1])`. Indices start at 0; `*` stands for every index.
 
 use crate::averages::{
@@ -16,9 +16,10 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 /// What every model has, with one line each, for lists.
-pub const CATALOGUE: [(&str, &str); 12] = [
+pub const CATALOGUE: [(&str, &str); 16] = [
     ("loss", "generalisation error, label noise excluded"),
     ("train_loss", "mean loss over the training set; engines `full-batch` and `dmft`"),
+    ("batch_loss", "mean loss over the batch of a step; engines `full-batch` and `dmft`"),
     ("test_loss", "mean loss over fresh samples, label noise included"),
     (
         "classification_error",
@@ -37,6 +38,9 @@ pub const CATALOGUE: [(&str, &str); 12] = [
     ("norm[i]", "length of trained row i"),
     ("alignment[i,n]", "cosine between trained row i and frozen row n"),
     ("scalar[j]", "trained scalar j"),
+    ("Qwp[i,j]", "overlap of trained row i with velocity j, per unit of alpha; momentum only"),
+    ("Qpp[i,j]", "overlap of velocities i, j, per unit of alpha"),
+    ("Rp[i,n]", "overlap of velocity i with frozen row n, per unit of alpha"),
     ("expression", "any formula of these, such as abs(R[0,0] - R[0,1]); * as an index stands for all"),
 ];
 
@@ -53,6 +57,7 @@ pub struct Snapshot<'a> {
     other_class: OnceCell<QuadratureEstimate>,
     accuracy: f64,
     train_loss: Option<f64>,
+    batch_loss: Option<f64>,
     test_loss: Option<f64>,
 }
 
@@ -68,6 +73,7 @@ impl<'a> Snapshot<'a> {
             other_class: OnceCell::new(),
             accuracy: USUAL_ACCURACY,
             train_loss: None,
+            batch_loss: None,
             test_loss: None,
         }
     }
@@ -81,6 +87,12 @@ impl<'a> Snapshot<'a> {
     /// With the mean loss over the training set, which does not follow from the overlaps.
     pub fn with_train_loss(mut self, value: f64) -> Self {
         self.train_loss = Some(value);
+        self
+    }
+
+    /// With the mean loss over the batch of a step.
+    pub fn with_batch_loss(mut self, value: f64) -> Self {
+        self.batch_loss = Some(value);
         self
     }
 
@@ -157,6 +169,73 @@ pub trait Observable: Send + Sync + Debug {
     /// True when it is an average over a training set, which only some engines have.
     fn needs_training_set(&self) -> bool {
         false
+    }
+    /// True when it is an overlap of velocities, which only momentum has.
+    fn needs_velocities(&self) -> bool {
+        false
+    }
+}
+
+/// The mean loss over the batch of the last step of training by mini-batches, label noise included.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchLoss;
+
+impl Observable for BatchLoss {
+    fn name(&self) -> String {
+        "batch_loss".into()
+    }
+    fn measure(&self, snapshot: &Snapshot) -> f64 {
+        snapshot.batch_loss.unwrap_or(f64::NAN)
+    }
+    fn needs_training_set(&self) -> bool {
+        true
+    }
+}
+
+/// Which overlap of velocities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VelocitySector {
+    /// Row with velocity, Qwp.
+    RowVelocity,
+    /// Velocity with velocity, Qpp.
+    Velocity,
+    /// Velocity with frozen row, Rp.
+    Frozen,
+}
+
+/// An overlap of velocities per unit of alpha, of order 1: Σ_b λ_b over the eigenspaces.
+#[derive(Debug, Clone, Copy)]
+pub struct VelocityOverlap {
+    /// Qwp, Qpp or Rp.
+    pub sector: VelocitySector,
+    /// Trained row (Qwp), velocity otherwise.
+    pub i: usize,
+    /// Velocity (Qwp, Qpp) or frozen row (Rp).
+    pub j: usize,
+}
+
+impl Observable for VelocityOverlap {
+    fn name(&self) -> String {
+        let name = match self.sector {
+            VelocitySector::RowVelocity => "Qwp",
+            VelocitySector::Velocity => "Qpp",
+            VelocitySector::Frozen => "Rp",
+        };
+        format!("{name}[{},{}]", self.i, self.j)
+    }
+    fn measure(&self, snapshot: &Snapshot) -> f64 {
+        let Some(velocities) = &snapshot.overlaps.velocities else { return f64::NAN };
+        let shape = snapshot.overlaps.shape();
+        let (row, column) = match self.sector {
+            VelocitySector::RowVelocity => (self.j, self.i),
+            VelocitySector::Velocity => (self.i, shape.rows() + self.j),
+            VelocitySector::Frozen => (self.i, shape.trained + self.j),
+        };
+        let blocks = velocities.blocks.iter().zip(snapshot.problem.spectrum.eigenvalues());
+        blocks.map(|(block, lambda)| lambda * block[(row, column)]).sum()
+    }
+    fn needs_velocities(&self) -> bool {
+        true
     }
 }
 
@@ -348,6 +427,9 @@ impl Observable for Formula {
     fn needs_training_set(&self) -> bool {
         self.inputs.iter().any(|o| o.needs_training_set())
     }
+    fn needs_velocities(&self) -> bool {
+        self.inputs.iter().any(|o| o.needs_velocities())
+    }
 }
 
 /// Entries of the catalogue that are no name, or that only models with classes have.
@@ -462,6 +544,7 @@ fn parse_name(text: &str, shape: Shape, own: &[Arc<dyn Observable>]) -> Option<F
     match text {
         "loss" => return Some(Ok(vec![Arc::new(Risk)])),
         "train_loss" => return Some(Ok(vec![Arc::new(TrainLoss)])),
+        "batch_loss" => return Some(Ok(vec![Arc::new(BatchLoss)])),
         "test_loss" => return Some(Ok(vec![Arc::new(TestLoss)])),
         _ => {}
     }
@@ -480,10 +563,21 @@ fn parse_name(text: &str, shape: Shape, own: &[Arc<dyn Observable>]) -> Option<F
             Sector::Teacher => |order, i, j| Arc::new(Overlap { sector: Sector::Teacher, order, i, j }),
         }
     };
+    let velocity = |sector: VelocitySector| -> Make {
+        use VelocitySector::{Frozen, RowVelocity, Velocity};
+        match sector {
+            RowVelocity => |_, i, j| Arc::new(VelocityOverlap { sector: RowVelocity, i, j }),
+            Velocity => |_, i, j| Arc::new(VelocityOverlap { sector: Velocity, i, j }),
+            Frozen => |_, i, j| Arc::new(VelocityOverlap { sector: Frozen, i, j }),
+        }
+    };
     let (make, counts, order): (Make, Vec<usize>, i32) = match name {
         "norm" => (|_, row, _| Arc::new(Norm { row }), vec![k], 0),
         "alignment" => (|_, row, direction| Arc::new(Alignment { row, direction }), vec![k, f], 0),
         "scalar" => (|_, index, _| Arc::new(Scalar { index }), vec![s], 0),
+        "Qwp" => (velocity(VelocitySector::RowVelocity), vec![k, k], 1),
+        "Qpp" => (velocity(VelocitySector::Velocity), vec![k, k], 1),
+        "Rp" => (velocity(VelocitySector::Frozen), vec![k, f], 1),
         _ => {
             let order = if name.len() == 1 { 1 } else { name.get(1..)?.parse::<u8>().ok()?.into() };
             match name.get(..1)? {

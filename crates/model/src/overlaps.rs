@@ -12,6 +12,19 @@ pub struct Overlaps {
     pub blocks: Vec<Mat>,
     /// Trained scalars a_j.
     pub scalars: Vec<f64>,
+    /// Velocities of rows and scalars, where training has them.
+    pub velocities: Option<Velocities>,
+}
+
+/// What momentum adds to the state of learning. Velocities are counted per unit of alpha = steps/d: d times those of a step.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Velocities {
+    /// Per eigenspace the overlaps of the velocities p_i with (w, v, p): trained x (P + trained).
+    pub blocks: Vec<Mat>,
+    /// Velocities of the scalars.
+    pub scalars: Vec<f64>,
+    /// Running mean of the squared kick of every row, in units of the eigenvalues, where training keeps it (Adam).
+    pub squares: Vec<f64>,
 }
 
 /// What is wrong with given overlaps.
@@ -102,12 +115,12 @@ impl Overlaps {
                 return Err(OverlapsError::NotPositive { block });
             }
         }
-        Ok(Self { shape, blocks, scalars })
+        Ok(Self { shape, blocks, scalars, velocities: None })
     }
 
     /// Overlaps computed by an engine: right by construction, so nothing is checked.
     pub fn from_engine(shape: Shape, blocks: Vec<Mat>, scalars: Vec<f64>) -> Self {
-        Self { shape, blocks, scalars }
+        Self { shape, blocks, scalars, velocities: None }
     }
 
     /// g_b = w_b [[Q, R], [Rᵀ, T]] in every eigenspace: rows spread over the eigenspaces as their dimensions are.
@@ -150,6 +163,23 @@ impl Overlaps {
             sum.add_scaled(lambda.powi(order), g);
         }
         sum
+    }
+
+    /// With velocities of rows and scalars.
+    pub fn with_velocities(mut self, velocities: Velocities) -> Self {
+        self.velocities = Some(velocities);
+        self
+    }
+
+    /// The Gram of (w, v, p) in one eigenspace; velocities that there are none of are 0.
+    pub fn with_moving_rows(&self, eigenspace: usize) -> Mat {
+        let (k, p) = (self.shape.trained, self.shape.rows());
+        let velocities = self.velocities.as_ref().and_then(|v| v.blocks.get(eigenspace));
+        Mat::from_fn(p + k, p + k, |i, j| match (i < p, j < p) {
+            (true, true) => self.blocks[eigenspace][(i, j)],
+            (false, _) => velocities.map_or(0.0, |v| v[(i - p, j)]),
+            (true, false) => velocities.map_or(0.0, |v| v[(j - p, i)]),
+        })
     }
 
     /// C = Σ_b λ_b G_b.

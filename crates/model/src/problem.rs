@@ -1,81 +1,15 @@
 //! An experiment for one engine: a rule, its inputs, how it is trained and where it starts.
 
 use crate::clock::Clock;
-use crate::constraint::Constraint;
 use crate::family::ModelInfo;
 use crate::record::Record;
 use crate::rule::LocalRule;
 use crate::spectrum::{Spectrum, SpectrumError};
 use crate::start::{Setting, Start};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::training::TrainingError;
 use std::sync::Arc;
 
-/// How the step size s follows from the learning rate η.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum StepScaling {
-    /// s = η/d: the high-dimensional limit at fixed η.
-    #[default]
-    PerDimension,
-    /// s = η.
-    Plain,
-    /// s = η d^{−power}: `{ power = 1.5 }`, the scaling of searches that take d² steps.
-    Power(f64),
-}
-
-/// A training set that is drawn once and visited whole at every step.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Samples {
-    /// δ = n/d, also as d → ∞.
-    PerDimension(f64),
-    /// n.
-    Count(u64),
-}
-
-/// How the rows move: one-pass training, where every step sees `batch` fresh samples, or full-batch gradient descent on a
-/// training set.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Training {
-    /// η.
-    pub learning_rate: f64,
-    /// s from η.
-    pub scaling: StepScaling,
-    /// s_a/s: how much faster the scalars learn than the rows.
-    pub scalar_ratio: f64,
-    /// B, samples per step; the gradient is their mean.
-    pub batch: usize,
-    /// Standard deviation of the noise added to every label.
-    pub label_noise: f64,
-    /// What is imposed on the rows.
-    pub constraint: Constraint,
-    /// The training set of full-batch gradient descent; `None` is one-pass training.
-    pub samples: Option<Samples>,
-}
-
-impl Training {
-    /// Batch 1, s = η/d, no noise, nothing imposed.
-    pub fn online(learning_rate: f64) -> Self {
-        Self {
-            learning_rate,
-            scaling: StepScaling::PerDimension,
-            scalar_ratio: 1.0,
-            batch: 1,
-            label_noise: 0.0,
-            constraint: Constraint::none(),
-            samples: None,
-        }
-    }
-
-    /// Full-batch gradient descent, w ← w − η grad of the mean loss over δ d samples.
-    pub fn full_batch(learning_rate: f64, samples_per_dimension: f64) -> Self {
-        Self {
-            scaling: StepScaling::Plain,
-            samples: Some(Samples::PerDimension(samples_per_dimension)),
-            ..Self::online(learning_rate)
-        }
-    }
-}
+pub use crate::training::{Samples, StepScaling, Training};
 
 /// Everything that an engine needs to know.
 #[derive(Debug, Clone)]
@@ -162,6 +96,9 @@ pub enum ProblemError {
     /// A bad spectrum.
     #[error(transparent)]
     Spectrum(#[from] SpectrumError),
+    /// A way of training that makes no sense.
+    #[error(transparent)]
+    Training(#[from] TrainingError),
 }
 
 impl Problem {
@@ -206,7 +143,7 @@ impl Problem {
             None if self.clock == Clock::Steps && !full_batch => {
                 Err(ProblemError::Dimension { needs: "clock = \"steps\"".into() })
             }
-            _ => Ok(()),
+            _ => Ok(self.training.validate(self)?),
         }
     }
 
@@ -231,6 +168,15 @@ impl Problem {
             (Some(Samples::Count(0)), _) => Err(ProblemError::NoSamples { ratio: None }),
             _ => Ok(()),
         }
+    }
+
+    /// Whether a rotation of the teachers leaves their overlaps as they are at a start.
+    pub fn check_drift(&self, start: &crate::overlaps::Overlaps) -> Result<(), ProblemError> {
+        let Some(drift) = &self.training.drift else { return Ok(()) };
+        let shape = start.shape();
+        let plain = start.moment(&self.spectrum, 0);
+        let frozen = plain.block(shape.trained..shape.rows(), shape.trained..shape.rows());
+        Ok(drift.check_overlaps(&frozen, shape.own_frozen)?)
     }
 
     /// What the start of one replica needs to know.
@@ -266,7 +212,7 @@ impl Problem {
     }
 
     /// s d, finite also for d → ∞ when s = η/d.
-    fn step_times_dimension(&self) -> f64 {
+    pub fn step_times_dimension(&self) -> f64 {
         let rate = self.training.learning_rate;
         match (self.training.scaling, self.dimension) {
             (StepScaling::PerDimension, _) => rate,
@@ -307,7 +253,16 @@ impl Problem {
     pub fn steps_per_clock(&self, dimension: u64) -> f64 {
         match self.clock {
             Clock::Alpha => dimension as f64,
-            Clock::Flow | Clock::FlowPerUnit => self.flow_per_clock() / self.step_size(dimension),
+            Clock::Flow | Clock::FlowPerUnit => {
+                let steps = self.flow_per_clock() / self.step_size(dimension);
+                match &self.training.momentum {
+                    // At fixed β a step counts as 1/(1 − β) steps of plain descent.
+                    Some(momentum) if !self.training.has_uneven_flow() => {
+                        steps / self.training.effective_factor(momentum.value.value(0.0))
+                    }
+                    _ => steps,
+                }
+            }
             Clock::Steps => 1.0,
         }
     }

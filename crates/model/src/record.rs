@@ -57,6 +57,8 @@ pub struct Record {
     pub watch_every: Option<f64>,
     /// Position in a schedule: streams of different stages never overlap.
     pub stage: u16,
+    /// Time of the whole run at which this part of it begins: schedules of rates count from the start of the run.
+    pub begin: f64,
 }
 
 impl Record {
@@ -71,6 +73,7 @@ impl Record {
             seed: 0,
             watch_every: None,
             stage: 0,
+            begin: 0.0,
         }
     }
 
@@ -103,6 +106,11 @@ impl Record {
     /// True when an event watches an average over the training set.
     pub fn events_need_training_set(&self) -> bool {
         self.events.iter().any(|e| e.observable.needs_training_set())
+    }
+
+    /// True when an observable or an event is an overlap of velocities.
+    pub fn needs_velocities(&self) -> bool {
+        self.observables.iter().chain(self.events.iter().map(|e| &e.observable)).any(|o| o.needs_velocities())
     }
 
     /// Bytes of the saved values of all replicas.

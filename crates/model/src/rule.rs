@@ -2,23 +2,26 @@
 //!
 //! A model is three functions, [`shape`](LocalRule::shape), [`loss`](LocalRule::loss) and [`kick`](LocalRule::kick). From these follow
 //! its curvature, its Gaussian averages and its risk, slowly; a rule overrides what it knows in closed form. What only some rules can
-//! do stands in three small traits, which a rule names where it has them:
+//! do stands in four small traits, which a rule names where it has them:
 //!
 //! | trait | what it adds | without it |
 //! |---|---|---|
 //! | [`BatchRule`] | kicks, losses and derivatives of many samples at once | sample after sample |
 //! | [`LabelledRule`] | labels that depend on the frozen fields alone | the label is part of `kick` |
 //! | [`CurvatureRule`] | where the kick jumps, averages of its derivative | no jump, quadrature |
+//! | [`HiddenUnits`] | units whose outputs can be scaled | there are no units to leave out |
 //!
 //! Engines never ask which of them a rule has: the methods of `dyn LocalRule` (`kick_batch`, `labels`, `row_weight`, …) call the
 //! trait if it is there and do the slow, obvious thing otherwise.
 
 mod batch;
 mod curvature;
+mod hidden;
 mod labelled;
 
 pub use batch::{Batch, BatchRule, Expansion, kicks_one_by_one};
 pub use curvature::{CurvatureAverages, CurvatureRule, Jumps, central_differences};
+pub use hidden::{HiddenUnits, masked_rules};
 pub use labelled::LabelledRule;
 
 use crate::averages::{self, QuadratureEstimate};
@@ -241,6 +244,11 @@ pub trait LocalRule: Send + Sync + Debug {
 
     /// What is known of the derivative of `kick` beyond [`curvature`](Self::curvature), if anything is; then `Some(self)`.
     fn curved(&self) -> Option<&dyn CurvatureRule> {
+        None
+    }
+
+    /// Hidden units whose outputs can be scaled, if the rule has them; then `Some(self)`.
+    fn hidden(&self) -> Option<&dyn HiddenUnits> {
         None
     }
 }

@@ -46,10 +46,11 @@
 use crate::averages::{self, QuadratureEstimate};
 use crate::loss::Loss;
 use crate::rule::{
-    Averages, Batch, BatchRule, CurvatureRule, Jumps, Kick, LabelledRule, Law, LocalRule, Needed, Sample,
-    Shape, kicks_one_by_one,
+    Averages, Batch, BatchRule, CurvatureRule, HiddenUnits, Jumps, Kick, LabelledRule, Law, LocalRule,
+    Needed, Sample, Shape, kicks_one_by_one,
 };
 use std::fmt::Debug;
+use std::sync::Arc;
 
 /// Labels an input from its projections on the teacher directions.
 pub trait Teacher: Send + Sync + Debug {
@@ -106,6 +107,20 @@ pub trait ClosedForms<S: Student, T: Teacher>: Send + Sync + Debug + Sized {
     /// See [`BatchRule::steps_in_lanes`].
     fn steps_in_lanes(&self, _pair: &TeacherStudent<S, T, Self>) -> bool {
         false
+    }
+
+    /// The number of hidden units whose outputs [`Self::with_unit_factors`] can scale; 0 where there are none.
+    fn units(&self, _pair: &TeacherStudent<S, T, Self>) -> usize {
+        0
+    }
+
+    /// See [`HiddenUnits::with_unit_factors`]; only asked for where there are units.
+    fn with_unit_factors(
+        &self,
+        _pair: &TeacherStudent<S, T, Self>,
+        _factors: &[f64],
+    ) -> Option<Arc<dyn LocalRule>> {
+        None
     }
 }
 
@@ -213,6 +228,20 @@ impl<S: Student, T: Teacher, F: ClosedForms<S, T>> LocalRule for TeacherStudent<
 
     fn curved(&self) -> Option<&dyn CurvatureRule> {
         Some(self)
+    }
+
+    fn hidden(&self) -> Option<&dyn HiddenUnits> {
+        if self.forms.units(self) > 0 { Some(self) } else { None }
+    }
+}
+
+impl<S: Student, T: Teacher, F: ClosedForms<S, T>> HiddenUnits for TeacherStudent<S, T, F> {
+    fn units(&self) -> usize {
+        self.forms.units(self)
+    }
+
+    fn with_unit_factors(&self, factors: &[f64]) -> Arc<dyn LocalRule> {
+        self.forms.with_unit_factors(self, factors).expect("a pair with hidden units can scale them")
     }
 }
 

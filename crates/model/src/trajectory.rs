@@ -111,7 +111,8 @@ pub struct EndState {
     pub saved: usize,
     /// The overlaps there.
     pub overlaps: Overlaps,
-    /// The rows themselves (P x d), where later steps depend on more than their overlaps: on a training set.
+    /// The rows themselves (P x d, then those of velocities where there are any), where later steps depend on more than their
+    /// overlaps: on a training set.
     pub weights: Option<Arc<Mat>>,
 }
 

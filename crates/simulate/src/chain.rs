@@ -1,5 +1,6 @@
 //! The one loop that steps, watches and records any chain.
 
+use crate::step_clock::StepClock;
 use didact_math::linalg::Mat;
 use didact_model::averages::SAMPLED_ACCURACY;
 use didact_model::observable::Snapshot;
@@ -25,8 +26,19 @@ pub trait Chain {
         None
     }
 
-    /// The rows themselves (P x d), of chains whose next steps depend on more than their overlaps.
-    fn weights(&self) -> Option<&Mat> {
+    /// The mean loss over the batch of the next step, of chains that have one.
+    fn batch_loss(&self) -> Option<f64> {
+        None
+    }
+
+    /// What keeps a chain that is not sound from going on, where it has not diverged.
+    fn fault(&self) -> Option<EngineError> {
+        None
+    }
+
+    /// The rows themselves (P x d, then velocities where there are any), of chains whose next steps depend on more than their
+    /// overlaps.
+    fn weights(&self) -> Option<Mat> {
         None
     }
 
@@ -139,7 +151,8 @@ pub fn run_replicas<C: Chain + Send>(
         let start = problem.start.draw(&problem.setting(record.seed, replica))?;
         make(problem, &start, ReplicaAddress { seed: record.seed, replica, stage: record.stage })
     };
-    let steps = StepLoop { problem, record, monitor, steps_per_clock: problem.steps_per_clock(dimension) };
+    let clock = StepClock::new(problem, dimension, record.begin);
+    let steps = StepLoop { problem, record, monitor, clock };
     let run_single = |chain: C| steps.run(Single(chain)).map(|mut one| one.remove(0));
     let numbers: Vec<u32> = record.replica_numbers().collect();
     let replicas: Result<Vec<Recorder>, EngineError> = match order {
@@ -173,21 +186,23 @@ struct StepLoop<'a> {
     problem: &'a Problem,
     record: &'a Record,
     monitor: &'a dyn Monitor,
-    steps_per_clock: f64,
+    /// At the first step.
+    clock: StepClock,
 }
 
 impl<'a> StepLoop<'a> {
     /// Steps the group until the last of its members has ended. Members that end early step on, but are recorded no more.
     fn run(&self, mut group: impl Group) -> Result<Vec<Recorder<'a>>, EngineError> {
-        let saves: Vec<u64> =
-            self.record.times.iter().map(|t| (t * self.steps_per_clock).round() as u64).collect();
+        let saves = self.clock.clone().steps_at(&self.record.times);
+        let saves = saves.map_err(|fault| EngineError::Problem(fault.into()))?;
         let end = *saves.last().expect("a validated record has times");
         let every = self.record.watch_every.unwrap_or(self.record.end() / LOOKS);
         let every = if self.record.events.is_empty() {
             u64::MAX
         } else {
-            ((every * self.steps_per_clock) as u64).max(1)
+            self.clock.steps_in(every, end, self.record)
         };
+        let mut clock = self.clock.clone();
         let size = group.size();
         let report_every = group.member(0).report_every();
         // Looks at every step are few, and what is asked for is done.
@@ -199,8 +214,9 @@ impl<'a> StepLoop<'a> {
             let due = saves[saved..].iter().take_while(|&&at| at == step).count();
             if due > 0 || (step % every == 0 && !self.record.events.is_empty()) {
                 saved += due;
+                clock.advance_to(step);
                 for (index, recorder) in running(&mut recorders) {
-                    self.observe(recorder, group.member(index), step, due);
+                    self.observe(recorder, group.member(index), clock.time(), due);
                 }
             }
             if step >= end || recorders.iter().all(Recorder::has_ended) {
@@ -214,7 +230,8 @@ impl<'a> StepLoop<'a> {
                 group.step();
                 step += 1;
                 if !group.is_sound() {
-                    self.end_diverged(&mut group, &mut recorders, step);
+                    clock.advance_to(step);
+                    self.end_diverged(&mut group, &mut recorders, clock.time())?;
                     if recorders.iter().all(Recorder::has_ended) {
                         break;
                     }
@@ -229,26 +246,35 @@ impl<'a> StepLoop<'a> {
             }
         }
         self.advance((end - reported) * size as u64, end);
+        clock.advance_to(step);
         for (index, recorder) in running(&mut recorders) {
-            end_replica(recorder, Outcome::Completed, self.time(step), group.member(index));
+            end_replica(recorder, Outcome::Completed, clock.time(), group.member(index));
         }
         Ok(recorders)
     }
 
     /// Ends the members that have just diverged.
-    fn end_diverged(&self, group: &mut impl Group, recorders: &mut [Recorder], step: u64) {
-        let at = self.time(step);
+    fn end_diverged(
+        &self,
+        group: &mut impl Group,
+        recorders: &mut [Recorder],
+        at: f64,
+    ) -> Result<(), EngineError> {
         for (index, recorder) in running(recorders) {
             let member = group.member(index);
+            if let Some(fault) = member.fault() {
+                return Err(fault);
+            }
             if !member.is_sound() {
                 end_replica(recorder, Outcome::Diverged { at }, at, member);
             }
         }
+        Ok(())
     }
 
     /// Records and watches a member; `due` saved times fall on this step.
-    fn observe(&self, recorder: &mut Recorder, chain: &impl Chain, step: u64, due: usize) {
-        let (overlaps, time) = (chain.overlaps(), self.time(step));
+    fn observe(&self, recorder: &mut Recorder, chain: &impl Chain, time: f64, due: usize) {
+        let overlaps = chain.overlaps();
         if !overlaps.is_finite() {
             return end_replica(recorder, Outcome::Diverged { at: time }, time, chain);
         }
@@ -258,13 +284,12 @@ impl<'a> StepLoop<'a> {
         if let Some(loss) = wanted.then(|| chain.train_loss()).flatten() {
             snapshot = snapshot.with_train_loss(loss);
         }
+        if let Some(loss) = wanted.then(|| chain.batch_loss()).flatten() {
+            snapshot = snapshot.with_batch_loss(loss);
+        }
         if let Some(outcome) = recorder.observe(time, due, &snapshot) {
             end_replica(recorder, outcome, time, chain);
         }
-    }
-
-    fn time(&self, step: u64) -> f64 {
-        step as f64 / self.steps_per_clock
     }
 
     fn advance(&self, steps: u64, end: u64) {
@@ -278,5 +303,5 @@ fn running<'r, 'a>(recorders: &'r mut [Recorder<'a>]) -> impl Iterator<Item = (u
 }
 
 fn end_replica(recorder: &mut Recorder, outcome: Outcome, time: f64, chain: &impl Chain) {
-    recorder.end(outcome, time, chain.overlaps(), chain.weights().map(|rows| Arc::new(rows.clone())));
+    recorder.end(outcome, time, chain.overlaps(), chain.weights().map(Arc::new));
 }

@@ -38,6 +38,8 @@ pub mod full_batch;
 mod kernels;
 pub mod noise;
 pub mod reduced;
+mod step_clock;
+mod ways;
 mod weights;
 
 pub use chain::Chain;

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 const FOLDER: &str = "derivations/";
 
 /// The papers by the names under which comments may speak of them.
-const PAPERS: [&str; 6] = [
+const PAPERS: [&str; 7] = [
     "gd-phase-transitions",
     "lora",
     "lora-single-index",
     "low-rank-perturbation",
     "power-law-spectra",
     "quadratic-networks",
+    "training-rules",
 ];
 
 /// A page of the derivations and, where one is named, an anchor on it.

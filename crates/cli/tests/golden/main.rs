@@ -12,6 +12,7 @@ mod lora_single_index;
 mod low_rank_perturbation;
 mod power_law_spectra;
 mod quadratic_networks;
+mod training_rules;
 
 use compare::{Answer, verdict};
 use inputs::Inputs;
@@ -23,12 +24,13 @@ use std::process::ExitCode;
 type Adapter = fn(kind: &str, inputs: &Inputs) -> Option<Answer>;
 
 /// The families; an adapter knows every kind of its file.
-const FAMILIES: [(&str, Adapter); 5] = [
+const FAMILIES: [(&str, Adapter); 6] = [
     ("power-law-spectra", power_law_spectra::answer),
     ("quadratic-networks", quadratic_networks::answer),
     ("lora-single-index", lora_single_index::answer),
     ("low-rank-perturbation", low_rank_perturbation::answer),
     ("gd-phase-transitions", gd_phase_transitions::answer),
+    ("training-rules", training_rules::answer),
 ];
 
 fn main() -> ExitCode {

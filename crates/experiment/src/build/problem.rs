@@ -2,11 +2,15 @@
 
 use super::section;
 use super::start::start;
-use crate::description::{DataSpec, Description};
+use crate::description::{DataSpec, Description, InputsSpec, TrainingSpec};
 use crate::source::{Diagnostic, Source};
 use crate::spectra;
 use didact_model::problem::ProblemError;
+use didact_model::training::{
+    Batches, Drift, FactorSchedule, InputLaw, Momentum, ScheduleSpec, TrainingError,
+};
 use didact_model::{Problem, Samples, Training};
+use std::sync::Arc;
 
 /// The problem of a description, with the rule as far as a check needs it: [`didact_families::Model::rule`] makes the one that can be run.
 pub fn problem(description: &Description, source: &Source) -> Result<Problem, Diagnostic> {
@@ -23,15 +27,7 @@ pub fn problem(description: &Description, source: &Source) -> Result<Problem, Di
         about: model.about(),
         spectrum,
         dimension: description.data.dimension,
-        training: Training {
-            learning_rate: training.learning_rate,
-            scaling: training.scaling,
-            scalar_ratio: training.scalar_ratio,
-            batch: training.batch,
-            label_noise,
-            constraint: training.constraint,
-            samples: samples(&description.data, source)?,
-        },
+        training: way_of_training(training, &description.data, label_noise, source)?,
         start,
         clock: section(description.record.as_ref(), "record", source)?.clock,
     };
@@ -52,11 +48,74 @@ pub fn problem(description: &Description, source: &Source) -> Result<Problem, Di
             ProblemError::NoSamples { ratio: None } => "data.samples",
             ProblemError::FullBatchScaling => "training",
             ProblemError::FullBatchClock => "record",
+            ProblemError::Training(error) => error.key(),
         };
         Diagnostic::new(&e).at_key(source, key)
     })?;
     model.admits(&problem).map_err(|e| Diagnostic::new(&e.message).hint(&e.hint).at_key(source, e.key))?;
     Ok(problem)
+}
+
+/// All that is said of training.
+fn way_of_training(
+    spec: &TrainingSpec,
+    data: &DataSpec,
+    label_noise: f64,
+    source: &Source,
+) -> Result<Training, Diagnostic> {
+    let refused = |error: TrainingError| Diagnostic::new(&error).at_key(source, error.key());
+    let schedule = |given: &Option<ScheduleSpec>, key: &'static str| -> Result<FactorSchedule, Diagnostic> {
+        let made = given.clone().map(FactorSchedule::new).transpose();
+        Ok(made.map_err(|error| refused(TrainingError::Formula { key, error }))?.unwrap_or_default())
+    };
+    Ok(Training {
+        learning_rate: spec.learning_rate,
+        scaling: spec.scaling,
+        scalar_ratio: spec.scalar_ratio,
+        batch: spec.batch,
+        label_noise,
+        constraint: spec.constraint,
+        samples: samples(data, source)?,
+        schedule: schedule(&spec.schedule, "training.schedule")?,
+        label_noise_schedule: schedule(&spec.label_noise_schedule, "training.label-noise-schedule")?,
+        weight_decay_schedule: schedule(&spec.weight_decay_schedule, "training.weight-decay-schedule")?,
+        momentum: spec.momentum.as_ref().map(Momentum::new).transpose().map_err(refused)?,
+        gradient: spec.gradient,
+        batches: spec.batches.as_ref().map(Batches::new).transpose().map_err(refused)?,
+        drift: data.drift.as_ref().map(Drift::new).transpose().map_err(refused)?,
+        dropout: spec.dropout.map(|dropout| dropout.keep),
+        input_noise: spec.input_noise,
+        weight_noise: spec.weight_noise,
+        inputs: input_law(data, source)?,
+    })
+}
+
+/// The law of the inputs.
+fn input_law(data: &DataSpec, source: &Source) -> Result<InputLaw, Diagnostic> {
+    Ok(match &data.inputs {
+        InputsSpec::Gaussian => InputLaw::Gaussian,
+        InputsSpec::Rademacher => InputLaw::Rademacher,
+        InputsSpec::Laplace => InputLaw::Laplace,
+        InputsSpec::Rows(table) => {
+            if table.digest.is_none() {
+                // Changes of keys are not read ahead, so that results would not know what the file held.
+                return Err(Diagnostic::new(
+                    "rows of a table are named in [data] itself, not by a change of it",
+                )
+                .hint("write a description for each table")
+                .at_key(source, "data.inputs"));
+            }
+            let (found, _) = spectra::table_rows(&table.path, source)?;
+            let axes = found.rows.cols() as u64;
+            if data.dimension.is_some_and(|d| d != axes) {
+                let message = format!("`{}` has {axes} features that vary, not d", table.path);
+                return Err(Diagnostic::new(message)
+                    .hint(format!("set `dimension = {axes}` in [data], or leave it out"))
+                    .at_key(source, "data.dimension"));
+            }
+            InputLaw::Rows(Arc::new(found.rows))
+        }
+    })
 }
 
 /// The training set, if there is one.

@@ -146,15 +146,17 @@ fn scalar_law(scalars: &ScalarsSpec, key: &str, source: &Source) -> Result<Scala
 
 /// What a schedule begins anew after a stage.
 pub(super) fn restart(spec: &RestartSpec, key: &str, source: &Source) -> Result<Restart, Diagnostic> {
-    let RestartSpec { scalars, students } = spec;
-    if scalars.is_none() && students.is_none() {
+    let RestartSpec { scalars, students, velocity } = spec;
+    if scalars.is_none() && students.is_none() && !velocity {
         let message = "a `restart` that restarts nothing";
-        let hint = "give `scalars` (a list, or a law), `students` (a law), or both";
+        let hint =
+            "give `scalars` (a list, or a law), `students` (a law), `velocity = true`, or several of them";
         return Err(Diagnostic::new(message).hint(hint).at_key(source, key));
     }
     Ok(Restart {
         scalars: scalars.as_ref().map(|s| scalar_law(s, &format!("{key}.scalars"), source)).transpose()?,
         rows: students.as_ref().map(|s| row_law(s, &format!("{key}.students"), source)).transpose()?,
+        velocity: *velocity,
     })
 }
 

@@ -12,8 +12,8 @@ pub use claims::{Check, Claim, Erratum};
 pub use figures::{FigureSpec, InsetSpec, PanelSpec, Series, SeriesStyle};
 pub use run::RunSpec;
 pub use training::{
-    NamedTeachers, RestartSpec, RowsSpec, ScalarsLaw, ScalarsSpec, SpectrumSpec, Stage, StartSpec,
-    TeachersSpec, TrainingSpec, Until,
+    DropoutSpec, NamedTeachers, RestartSpec, RowsSpec, ScalarsLaw, ScalarsSpec, SpectrumSpec, Stage,
+    StartSpec, TeachersSpec, TrainingSpec, Until,
 };
 
 use crate::measures::Dependency;
@@ -21,6 +21,7 @@ use didact_families::Model;
 use didact_model::Clock;
 use didact_model::Reference;
 use didact_model::record::Crossing;
+use didact_model::training::DriftSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -145,6 +146,43 @@ pub struct DataSpec {
     /// Σ.
     #[serde(default)]
     pub spectrum: SpectrumSpec,
+    /// Teachers that move: `{ rate = 0.05 }` or `{ rotation = [[0, 0.1], [-0.1, 0]] }`, one-pass training only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<DriftSpec>,
+    /// The law of the inputs: `gaussian`, `rademacher`, `laplace`, or rows of a table, `{ rows = { path = "features.npy" } }`. Theory
+    /// takes Gaussian inputs of the same covariance.
+    #[serde(default, skip_serializing_if = "is_gaussian")]
+    pub inputs: InputsSpec,
+}
+
+/// The law of inputs of given covariance.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum InputsSpec {
+    /// Normal.
+    #[default]
+    Gaussian,
+    /// ±√λ along every axis of the covariance.
+    Rademacher,
+    /// Two-sided exponential along every axis of the covariance.
+    Laplace,
+    /// A row of a table (samples x features) drawn at random; `data.spectrum` is that of the table.
+    Rows(TableRows),
+}
+
+/// A table of data, samples x features.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TableRows {
+    /// `.npy` or text, relative to the description.
+    pub path: String,
+    /// Digest of what the file held when the description was resolved; written by the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+fn is_gaussian(inputs: &InputsSpec) -> bool {
+    *inputs == InputsSpec::Gaussian
 }
 
 /// What is written down, and for how many replicas.

@@ -4,11 +4,12 @@ use super::Overrides;
 use didact_model::constraint::Constraint;
 use didact_model::problem::StepScaling;
 use didact_model::record::Crossing;
+use didact_model::training::{BatchesSpec, Gradient, MomentumSpec, ScheduleSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One-pass stochastic gradient descent.
+/// One-pass stochastic gradient descent, or gradient descent on a training set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TrainingSpec {
@@ -30,9 +31,53 @@ pub struct TrainingSpec {
     /// What is imposed on the rows.
     #[serde(default)]
     pub constraint: Constraint,
+    /// Factor of the learning rate: a formula of t, or a table such as `{ kind = "cosine", end = 100, final = 0.1 }`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleSpec>,
+    /// Factor of the standard deviation of the label noise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label_noise_schedule: Option<ScheduleSpec>,
+    /// Factor of the weight decay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight_decay_schedule: Option<ScheduleSpec>,
+    /// Velocities: `{ beta = 0.9 }`, `{ beta = 0.9, kind = "nesterov" }`, or `{ rate = 2.0 }` with 1 − beta = rate/d.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub momentum: Option<MomentumSpec>,
+    /// Map of the gradient of a sample: `{ clip = 0.7 }`, `"normalised"`, `"sign"` or `{ adam = { rate = 2.0 } }`.
+    #[serde(default, skip_serializing_if = "is_plain")]
+    pub gradient: Gradient,
+    /// Mini-batches of a training set: `{ fraction = 0.25, order = "reshuffled" }` or `{ fraction = 0.25, persistence = 5 }`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batches: Option<BatchesSpec>,
+    /// Hidden units left out at random, anew for every sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropout: Option<DropoutSpec>,
+    /// ς of the noise on the inputs that the student reads; labels come from clean inputs.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub input_noise: f64,
+    /// ς of fresh noise N(0, ς²/d) on every trained weight, per sample.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub weight_noise: f64,
     /// A schedule: stages one after the other; what follows the last one is trained as described above.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stage: Vec<Stage>,
+}
+
+/// Dropout of hidden units.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DropoutSpec {
+    /// Probability with which a unit takes part; those that do are scaled by its inverse.
+    pub keep: f64,
+}
+
+fn is_plain(gradient: &Gradient) -> bool {
+    *gradient == Gradient::Plain
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
 fn one() -> usize {
@@ -71,6 +116,9 @@ pub struct RestartSpec {
     /// The trained rows, drawn anew from this law.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub students: Option<RowsSpec>,
+    /// Velocities of momentum, which then start at 0.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub velocity: bool,
 }
 
 /// Values of trained scalars.

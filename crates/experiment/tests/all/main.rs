@@ -17,4 +17,7 @@ mod scans;
 mod schema_values;
 mod stale;
 mod taken_over;
+mod ways_agree;
+mod ways_matrix;
+mod ways_messages;
 mod within;

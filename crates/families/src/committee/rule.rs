@@ -6,12 +6,13 @@ mod conditional;
 mod erf;
 mod kicks;
 mod planes;
+mod scaled;
 
 use averages::Route;
 use didact_math::activation::Activation;
 use didact_model::averages::{QuadratureEstimate, by_quadrature, risk_by_quadrature};
 use didact_model::loss::Loss;
-use didact_model::rule::{Averages, Batch, Kick, Law, Needed, Sample, Shape, kicks_one_by_one};
+use didact_model::rule::{Averages, Batch, Kick, Law, LocalRule, Needed, Sample, Shape, kicks_one_by_one};
 use didact_model::teacher_student::{ClosedForms, Student, Teacher, TeacherRows, TeacherStudent};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -187,5 +188,19 @@ impl ClosedForms<Hidden, Labels> for Forms {
 
     fn steps_in_lanes(&self, _pair: &CommitteeRule) -> bool {
         self.square.is_some()
+    }
+
+    fn units(&self, pair: &CommitteeRule) -> usize {
+        pair.student.weights.len()
+    }
+
+    fn with_unit_factors(&self, pair: &CommitteeRule, factors: &[f64]) -> Option<Arc<dyn LocalRule>> {
+        if pair.student.trained {
+            return Some(Arc::new(scaled::ScaledOutputs { rule: pair.clone(), factors: factors.to_vec() }));
+        }
+        let mut rule = pair.clone();
+        rule.student.weights.iter_mut().zip(factors).for_each(|(a, factor)| *a *= factor);
+        rule.forms.fixed = OutputFactors::new(&rule.student.weights, &rule.teacher, self.weight);
+        Some(Arc::new(rule))
     }
 }

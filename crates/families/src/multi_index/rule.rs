@@ -9,7 +9,8 @@ use didact_math::simd::add_scaled;
 use didact_model::link::Link;
 use didact_model::loss::Loss;
 use didact_model::rule::{
-    Batch, BatchRule, CurvatureRule, Expansion, Jumps, Kick, LabelledRule, LocalRule, Sample, Shape,
+    Batch, BatchRule, CurvatureRule, Expansion, HiddenUnits, Jumps, Kick, LabelledRule, LocalRule, Sample,
+    Shape,
 };
 use lanes::Own;
 use std::sync::Arc;
@@ -237,6 +238,26 @@ impl LocalRule for MultiIndexRule {
 
     fn curved(&self) -> Option<&dyn CurvatureRule> {
         Some(self)
+    }
+
+    fn hidden(&self) -> Option<&dyn HiddenUnits> {
+        Some(self)
+    }
+}
+
+impl HiddenUnits for MultiIndexRule {
+    fn units(&self) -> usize {
+        self.trained()
+    }
+
+    fn with_unit_factors(&self, factors: &[f64]) -> Arc<dyn LocalRule> {
+        Arc::new(Self {
+            activation: self.activation.clone(),
+            weights: self.weights.iter().zip(factors).map(|(a, factor)| a * factor).collect(),
+            biases: self.biases.clone(),
+            link: self.link.clone(),
+            loss: self.loss,
+        })
     }
 }
 

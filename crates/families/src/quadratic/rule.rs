@@ -1,13 +1,18 @@
 //! The learning rule of quadratic units and its averages, exact at any covariance of the fields.
 
+mod scaled;
+
 use super::state::risk;
 use didact_math::linalg::Mat;
 use didact_model::averages::QuadratureEstimate;
 use didact_model::loss::Loss;
 use didact_model::rule::{
-    Averages, Batch, BatchRule, CurvatureAverages, CurvatureRule, Kick, LabelledRule, Law, LocalRule, Needed,
-    Sample, Shape,
+    Averages, Batch, BatchRule, CurvatureAverages, CurvatureRule, HiddenUnits, Kick, LabelledRule, Law,
+    LocalRule, Needed, Sample, Shape,
 };
+
+use scaled::ScaledUnits;
+use std::sync::Arc;
 
 /// loss = e², e = (1/p*) Σ u² − (1/p) Σ λ²; kick_k = −(4/p) e λ_k (docs/derivations/quadratic-networks.md#eq-1).
 #[derive(Debug, Clone)]
@@ -125,6 +130,20 @@ impl LocalRule for QuadraticRule {
 
     fn curved(&self) -> Option<&dyn CurvatureRule> {
         Some(self)
+    }
+
+    fn hidden(&self) -> Option<&dyn HiddenUnits> {
+        Some(self)
+    }
+}
+
+impl HiddenUnits for QuadraticRule {
+    fn units(&self) -> usize {
+        self.students
+    }
+
+    fn with_unit_factors(&self, factors: &[f64]) -> Arc<dyn LocalRule> {
+        Arc::new(ScaledUnits { rule: self.clone(), factors: factors.to_vec() })
     }
 }
 

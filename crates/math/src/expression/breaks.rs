@@ -25,7 +25,12 @@ const CELLS: usize = 4800;
 const ZERO: f64 = 1e-11;
 
 pub(super) fn find(tree: &Node) -> Vec<Break> {
-    candidates(tree).into_iter().filter_map(|at| measure(tree, at)).collect()
+    find_between(tree, (-REACH, REACH))
+}
+
+/// The same with a scan of another range.
+pub(super) fn find_between(tree: &Node, range: (f64, f64)) -> Vec<Break> {
+    candidates(tree, range).into_iter().filter_map(|at| measure(tree, at)).collect()
 }
 
 /// Where only the curvature jumps, as that of max(x, 0)² does.
@@ -34,12 +39,12 @@ pub(super) fn find_in_curvature(tree: &Node) -> Vec<f64> {
         let [left, right] = [-1.0, 1.0].map(|side| one_sided(tree, *at, side).curvature);
         measure(tree, *at).is_none() && jump(left, right) != 0.0
     };
-    candidates(tree).into_iter().filter(in_curvature).collect()
+    candidates(tree, (-REACH, REACH)).into_iter().filter(in_curvature).collect()
 }
 
-fn candidates(tree: &Node) -> Vec<f64> {
+fn candidates(tree: &Node, range: (f64, f64)) -> Vec<f64> {
     let mut at = Vec::new();
-    collect(tree, &mut at);
+    collect(tree, range, &mut at);
     at.sort_by(f64::total_cmp);
     at.dedup_by(|b, a| (*b - *a).abs() <= ZERO * (1.0 + a.abs()));
     at
@@ -58,32 +63,40 @@ fn measure(tree: &Node, at: f64) -> Option<Break> {
 }
 
 /// Candidates: zeros of every argument at which some function breaks.
-fn collect(node: &Node, at: &mut Vec<f64>) {
+fn collect(node: &Node, range: (f64, f64), at: &mut Vec<f64>) {
     match node {
         Node::Number(_) | Node::Variable(_) => {}
-        Node::Negate(inner) => collect(inner, at),
+        Node::Negate(inner) => collect(inner, range, at),
         Node::Apply(function, inner) => {
             if function.breaks_at_zero() {
-                zeros(inner, at);
+                zeros(inner, range, at);
+            } else if let Function::Sampled(table) = function {
+                for &at_break in table.breaks() {
+                    zeros(
+                        &Node::combine(Binary::Subtract, Node::clone(inner), Node::Number(at_break)),
+                        range,
+                        at,
+                    );
+                }
             } else if *function == Function::Floor {
                 // u crosses an integer where sin(πu) changes sign.
                 let turns = Node::combine(Binary::Multiply, Node::Number(PI), Node::clone(inner));
-                zeros(&Node::apply(Function::Sin, turns), at);
+                zeros(&Node::apply(Function::Sin, turns), range, at);
             }
-            collect(inner, at);
+            collect(inner, range, at);
         }
         Node::Combine(operation, left, right) => {
             if matches!(operation, Binary::Max | Binary::Min) {
-                zeros(&Node::combine(Binary::Subtract, Node::clone(left), Node::clone(right)), at);
+                zeros(&Node::combine(Binary::Subtract, Node::clone(left), Node::clone(right)), range, at);
             }
-            collect(left, at);
-            collect(right, at);
+            collect(left, range, at);
+            collect(right, range, at);
         }
     }
 }
 
 /// Zeros of a node at which it changes sign: exactly if affine, by scan and bisection otherwise.
-fn zeros(node: &Node, at: &mut Vec<f64>) {
+fn zeros(node: &Node, (from, to): (f64, f64), at: &mut Vec<f64>) {
     let affine = node.polynomial().filter(|p| p.len() <= 2);
     if let Some(coefficients) = affine {
         if let [constant, slope] = coefficients[..]
@@ -94,7 +107,8 @@ fn zeros(node: &Node, at: &mut Vec<f64>) {
         return;
     }
     let value = |x: f64| one_sided(node, x, 0.0).value;
-    let point = |i: usize| REACH * (2.0 * i as f64 / CELLS as f64 - 1.0);
+    let (middle, half) = (f64::midpoint(from, to), 0.5 * (to - from));
+    let point = |i: usize| middle + half * (2.0 * i as f64 / CELLS as f64 - 1.0);
     for i in 0..CELLS {
         let (mut low, mut high) = (point(i), point(i + 1));
         let (left, right) = (sign(value(low)), sign(value(high)));
@@ -136,6 +150,13 @@ pub(super) fn one_sided(node: &Node, x: f64, side: f64) -> Jet {
             } else {
                 u.value.floor()
             })
+        }
+        Node::Apply(Function::Sampled(table), inner) => {
+            let u = one_sided(inner, x, side);
+            match table.breaks().iter().find(|&&at| vanishes(u.value - at, u.slope)) {
+                Some(&at) => u.chain(table.jet(at, sign(side * u.slope))),
+                None => u.chain(table.jet(u.value, 0.0)),
+            }
         }
         Node::Apply(function, inner) => {
             let u = one_sided(inner, x, side);

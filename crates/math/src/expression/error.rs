@@ -75,6 +75,9 @@ pub enum FormulaProblem {
     /// Nesting beyond what evaluation holds.
     #[error("the formula is nested too deeply")]
     TooDeep,
+    /// Numbers of a sampled function that make none.
+    #[error("{0}")]
+    Sampled(String),
     /// More characters than are read.
     #[error("the formula has {0} characters; at most {max} are read", max = super::LONGEST)]
     TooLong(usize),

@@ -2,6 +2,7 @@
 
 use std::f64::consts::FRAC_2_SQRT_PI;
 
+use super::sampled::Sampled;
 use crate::gauss::normal::{cdf, density};
 
 /// Functions of one argument.
@@ -29,6 +30,8 @@ pub(super) enum Function {
     Sigmoid,
     Softplus,
     Floor,
+    /// A function that is known by numbers.
+    Sampled(&'static Sampled),
 }
 
 /// Operations on two values.
@@ -121,6 +124,7 @@ impl Function {
             Self::Sigmoid => sigmoid(u),
             Self::Softplus => u.max(0.0) + (-u.abs()).exp().ln_1p(),
             Self::Floor => u.floor(),
+            Self::Sampled(table) => table.value(u),
         }
     }
 
@@ -166,6 +170,10 @@ impl Function {
                 (up * down, up * down * (down - up))
             }
             Self::Softplus => (sigmoid(u), sigmoid(u) * sigmoid(-u)),
+            Self::Sampled(table) => {
+                let jet = table.jet(u, 0.0);
+                (jet.slope, jet.curvature)
+            }
         }
     }
 
@@ -194,6 +202,7 @@ impl Function {
             Self::Sigmoid => "1/(1 + exp(-x))",
             Self::Softplus => "log(1 + exp(x))",
             Self::Floor => "largest whole number that is at most x",
+            Self::Sampled(_) => "a function given by Chebyshev coefficients on panels, as samples are fitted",
         }
     }
 

@@ -26,7 +26,7 @@ impl Jet {
     }
 
     /// f∘u from f, f′, f″ at u:  (f∘u)′ = f′u′,  (f∘u)″ = f″u′² + f′u″.
-    fn chain(self, value: f64, slope: f64, curvature: f64) -> Self {
+    pub(super) fn chain(self, Self { value, slope, curvature }: Self) -> Self {
         // A zero factor wins over an infinite derivative: √x·0 has slope 0 at x = 0.
         let times = |a: f64, b: f64| if b == 0.0 { 0.0 } else { a * b };
         Self {
@@ -38,8 +38,11 @@ impl Jet {
 
     /// f∘u with the side of the break of f given as the sign of u.
     pub(super) fn apply_on_side(self, function: Function, side: f64) -> Self {
+        if let Function::Sampled(table) = function {
+            return self.chain(table.jet(self.value, 0.0));
+        }
         let (slope, curvature) = function.derivatives(self.value, side);
-        self.chain(function.value(self.value, side), slope, curvature)
+        self.chain(Self { value: function.value(self.value, side), slope, curvature })
     }
 
     /// The larger (+1) or smaller (−1) of two, with the sign of their difference given.
@@ -70,14 +73,15 @@ impl Jet {
 
     fn raise(self, exponent: Self) -> Self {
         if exponent.slope != 0.0 || exponent.curvature != 0.0 {
-            let log = self.chain(self.value.ln(), self.value.recip(), -(self.value * self.value).recip());
+            let (u, reciprocal) = (self.value, self.value.recip());
+            let log = self.chain(Self { value: u.ln(), slope: reciprocal, curvature: -(u * u).recip() });
             return exponent.multiply(log).apply(Function::Exp);
         }
         let (u, c) = (self.value, exponent.value);
         // c = 0 and c = 1 first: their derivatives vanish, also where u^{c−1} is infinite.
         let slope = if c == 0.0 { 0.0 } else { c * power(u, c - 1.0) };
         let curvature = if c == 0.0 || c == 1.0 { 0.0 } else { c * (c - 1.0) * power(u, c - 2.0) };
-        self.chain(power(u, c), slope, curvature)
+        self.chain(Self { value: power(u, c), slope, curvature })
     }
 }
 
@@ -107,7 +111,11 @@ impl Number for Jet {
             Binary::Divide => {
                 let (u, reciprocal) = (right.value, right.value.recip());
                 let cube = reciprocal * reciprocal / u;
-                let inverse = right.chain(reciprocal, -reciprocal * reciprocal, 2.0 * cube);
+                let inverse = right.chain(Self {
+                    value: reciprocal,
+                    slope: -reciprocal * reciprocal,
+                    curvature: 2.0 * cube,
+                });
                 // The quotient itself is divided, not multiplied by a rounded reciprocal.
                 Self { value: self.value / u, ..self.multiply(inverse) }
             }

@@ -13,19 +13,23 @@
 //! Grammar, loosest first: `+ -`, `* /`, unary minus, `^` (or `**`; groups to the right, so `-x^2 = -(x^2)` and
 //! `2^3^2 = 2^9`). Names may carry an index list, `R[0, 1]`, which belongs to the name (spaces dropped). `1{a > b}` and `1{a < b}` are
 //! indicators. A [`Notation`] admits more: products without a sign, other names of a variable, squared lengths.
+//! `sampled[...](x)` is a function given by numbers (see [`fit`]).
 //! At a break (`abs`, `sign`, `step`, `relu`, `max`, `min` where their argument vanishes) values and slopes are
 //! half-way between the two sides: that is what a Gaussian average tends to as its variance shrinks.
 
 mod breaks;
 mod error;
+mod fit;
 mod function;
 mod jet;
 mod lanes;
 mod parser;
+mod sampled;
 mod tree;
 
 pub use breaks::Break;
 pub use error::{ExpressionError, FormulaProblem};
+pub use fit::{FitError, Fitted, fit};
 pub use jet::Jet;
 pub use parser::{LONGEST, Notation};
 
@@ -139,6 +143,12 @@ impl Expression {
         breaks::find(&self.tree)
     }
 
+    /// The same for a variable that is a time: arguments that are not affine are scanned from `from` to `to`.
+    pub fn breaks_between(&self, from: f64, to: f64) -> Vec<Break> {
+        assert!(self.variables.len() <= 1, "breaks are defined for formulas of one variable");
+        breaks::find_between(&self.tree, (from, to))
+    }
+
     /// Where value and slope of a formula of one variable are continuous and its curvature jumps; ascending.
     pub fn curvature_breaks(&self) -> Vec<f64> {
         assert!(self.variables.len() <= 1, "breaks are defined for formulas of one variable");
@@ -152,8 +162,10 @@ impl Expression {
 
     /// True when the formula itself can jump where the argument of one of its functions vanishes (`step`, `sign`, `floor`).
     pub fn has_jumps(&self) -> bool {
-        let jumps =
-            |step: &Step| matches!(step, Step::Apply(Function::Step | Function::Sign | Function::Floor));
+        let jumps = |step: &Step| match step {
+            Step::Apply(Function::Sampled(table)) => table.has_jumps(),
+            other => matches!(other, Step::Apply(Function::Step | Function::Sign | Function::Floor)),
+        };
         self.program.iter().any(jumps)
     }
 

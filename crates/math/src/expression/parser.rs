@@ -2,6 +2,7 @@
 
 use super::error::{ExpressionError, FormulaProblem, nearest};
 use super::function::{Binary, Callable, FUNCTIONS, Function};
+use super::sampled::{self, Sampled};
 use super::tree::Node;
 
 /// Which names a formula may use.
@@ -55,7 +56,12 @@ pub(super) fn catalogue() -> Vec<(String, String)> {
     });
     let constants = CONSTANTS.iter().map(|(name, value)| (name.to_string(), format!("the constant {value}")));
     let indicator = ("1{x > y}".to_string(), "1 where the comparison (>, <) holds, else 0".to_string());
-    operators.chain([indicator]).chain(functions).chain(constants).collect()
+    let sampled = (
+        "sampled[-1, 1; 0, 1](x)",
+        "a function given by Chebyshev coefficients on panels, as samples are fitted",
+    );
+    let sampled = (sampled.0.to_string(), sampled.1.to_string());
+    operators.chain([indicator]).chain(functions).chain([sampled]).chain(constants).collect()
 }
 
 pub(super) fn without_spaces(name: &str) -> String {
@@ -63,7 +69,11 @@ pub(super) fn without_spaces(name: &str) -> String {
 }
 
 fn check_length(text: &str) -> Result<(), ExpressionError> {
-    match text.chars().count() {
+    // The numbers of sampled functions are data: they make the tree no deeper.
+    let mut parts = text.split(sampled::PREFIX);
+    let first = parts.next().unwrap_or_default().chars().count();
+    let rest = parts.map(|part| part.split_once(']').map_or(part, |(_, after)| after).chars().count() + 1);
+    match first + rest.sum::<usize>() {
         length if length > LONGEST => Err(ExpressionError::new(text, 0, FormulaProblem::TooLong(length))),
         _ => Ok(()),
     }
@@ -312,7 +322,15 @@ impl Parser<'_> {
     }
 
     fn call(&mut self, at: usize, name: String) -> Result<Node, Failure> {
-        let Some(&(_, callable)) = FUNCTIONS.iter().find(|(known, _)| *known == name) else {
+        let known = FUNCTIONS.iter().find(|(known, _)| *known == name).map(|(_, callable)| *callable);
+        let known = match known {
+            None if name.starts_with(sampled::PREFIX) => {
+                let table = Sampled::named(&name).map_err(|text| (at, FormulaProblem::Sampled(text)))?;
+                Some(Callable::One(Function::Sampled(table)))
+            }
+            other => other,
+        };
+        let Some(callable) = known else {
             if self.names.contains(&name) {
                 return Err((self.peek().0, FormulaProblem::MissingOperator("`(`".into())));
             }
@@ -337,7 +355,8 @@ impl Parser<'_> {
             }
             _ => {
                 let expected = if matches!(callable, Callable::One(_)) { 1 } else { 2 };
-                Err((at, FormulaProblem::Arguments { function: name, expected, found }))
+                let function = if name.starts_with(sampled::PREFIX) { "sampled".into() } else { name };
+                Err((at, FormulaProblem::Arguments { function, expected, found }))
             }
         }
     }
@@ -354,6 +373,9 @@ impl Parser<'_> {
         }
         if let Some(&(_, value)) = CONSTANTS.iter().find(|(known, _)| *known == name) {
             return Ok(Node::Number(value));
+        }
+        if name.starts_with(sampled::PREFIX) {
+            return Err((at, FormulaProblem::BareFunction("sampled[...]".into())));
         }
         if FUNCTIONS.iter().any(|(known, _)| *known == name) {
             return Err((at, FormulaProblem::BareFunction(name)));

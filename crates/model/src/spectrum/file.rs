@@ -66,6 +66,12 @@ const NO_VARIANCE: f64 = 1e-12;
 
 /// Reads a file of eigenvalues (one row or one column) or of data (several of each), whose covariance is then computed.
 pub fn read(path: &Path) -> Result<FileSpectrum, FileError> {
+    let table = read_table(path)?;
+    of_table(&table).map_err(|source| FileError::Spectrum { path: path.display().to_string(), source })
+}
+
+/// Reads the numbers of a file.
+fn read_table(path: &Path) -> Result<Mat, FileError> {
     let name = path.display().to_string();
     let unreadable = |reason: String| FileError::Read { path: name.clone(), reason };
     let mut file = BufReader::new(open_bounded(path, LARGEST_FILE).map_err(unreadable)?);
@@ -77,9 +83,41 @@ pub fn read(path: &Path) -> Result<FileSpectrum, FileError> {
     } else {
         text(file.take(LARGEST_FILE))
     };
-    let table =
-        table.and_then(moderate).map_err(|reason| FileError::Format { path: name.clone(), reason })?;
-    of_table(&table).map_err(|source| FileError::Spectrum { path: name, source })
+    table.and_then(moderate).map_err(|reason| FileError::Format { path: name.clone(), reason })
+}
+
+/// Rows of data in the frame of their principal axes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PrincipalRows {
+    /// Samples x axes that carry variance, largest first, centred and scaled to a mean variance of 1.
+    pub rows: Mat,
+    /// The variances along the axes, of mean 1, equal ones merged.
+    pub spectrum: Spectrum,
+}
+
+/// Reads a table of data (samples x features) and turns its rows into the frame of their principal axes.
+pub fn read_rows(path: &Path) -> Result<PrincipalRows, FileError> {
+    let name = path.display().to_string();
+    let bad = |reason: String| FileError::Format { path: name.clone(), reason };
+    let table = read_table(path)?;
+    if table.rows() < 2 || table.cols() < 2 {
+        return Err(bad("rows of data are a table of several samples and features".into()));
+    }
+    principal_rows(&table).map_err(|source| FileError::Spectrum { path: name, source })
+}
+
+fn principal_rows(table: &Mat) -> Result<PrincipalRows, SpectrumError> {
+    let (n, p) = (table.rows(), table.cols());
+    let mean: Vec<f64> = (0..p).map(|j| (0..n).map(|i| table[(i, j)]).sum::<f64>() / n as f64).collect();
+    let centred = Mat::from_fn(n, p, |i, j| table[(i, j)] - mean[j]);
+    let eigen = symmetric_eigen(&centred.transpose().gram().scaled(1.0 / n as f64));
+    let largest = eigen.values.last().copied().unwrap_or(0.0);
+    let kept: Vec<usize> = (0..p).rev().filter(|&k| eigen.values[k] > NO_VARIANCE * largest).collect();
+    let values: Vec<f64> = kept.iter().map(|&k| eigen.values[k]).collect();
+    let scale = (values.iter().sum::<f64>() / values.len().max(1) as f64).sqrt();
+    let axes = Mat::from_fn(p, kept.len(), |i, j| eigen.vectors[(i, kept[j])] / scale);
+    let (spectrum, _) = Spectrum::of_eigenvalues(&values)?;
+    Ok(PrincipalRows { rows: centred.times(&axes), spectrum: spectrum.normalised() })
 }
 
 /// The same of bytes that are there already; nothing about a file is said.

@@ -6,6 +6,7 @@ mod block;
 use crate::chain::{Chain, ReplicaAddress, ReplicaOrder, run_replicas};
 use crate::kernels::{self, INPUTS_PER_PASS};
 use crate::noise::StepNoise;
+use crate::ways::direct::WaysDirectChain;
 use batch_part::BatchPart;
 use block::Block;
 use didact_math::linalg::{Mat, dot};
@@ -15,7 +16,7 @@ use didact_model::engine::{Cost, EngineOptions, OptionError};
 use didact_model::problem::ProblemError;
 use didact_model::rule::{Batch, LocalRule};
 use didact_model::{
-    EndState, Engine, EngineError, Kick, Monitor, Overlaps, Problem, Record, Sample, Shape, Trajectory,
+    EndState, Engine, EngineError, Kick, Monitor, Overlaps, Problem, Record, Sample, Shape, Trajectory, Way,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,13 @@ impl Engine for Direct {
         }
     }
 
+    fn refuses(&self, way: Way) -> Option<(&'static str, &'static str)> {
+        (way == Way::Batches).then_some((
+            "choose batches of a training set: its samples are fresh",
+            "use \"full-batch\" or \"dmft\"",
+        ))
+    }
+
     fn run_with_end_states(
         &self,
         problem: &Problem,
@@ -69,6 +77,12 @@ impl Engine for Direct {
         let gigabytes = dimension as f64 * (rows + problem.training.batch) as f64 * 8e-9;
         if gigabytes > MEMORY_LIMIT {
             return Err(EngineError::Memory { gigabytes, rows, dimension });
+        }
+        if !problem.training.is_plain() {
+            let make = |problem: &Problem, start: &Overlaps, address: ReplicaAddress| {
+                WaysDirectChain::new(problem, start, address, record.begin)
+            };
+            return run_replicas(self, problem, record, monitor, ReplicaOrder::Parallel, make);
         }
         run_replicas(self, problem, record, monitor, ReplicaOrder::Parallel, DirectChain::new)
     }

@@ -1,6 +1,7 @@
 //! Gradient descent on a fixed training set.
 
 mod gradient;
+mod ways;
 
 use super::data::{Inputs, NOISE, Source};
 use super::kernels::{Number, ROWS_PER_PASS};
@@ -10,10 +11,12 @@ use didact_math::random::{RngAddress, Stream};
 use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
 use didact_model::problem::ProblemError;
 use didact_model::rule::{Batch, LocalRule};
-use didact_model::{EngineError, Overlaps, Problem, Shape};
+use didact_model::training::InputLaw;
+use didact_model::{EngineError, Overlaps, Problem, Shape, Velocities};
 use gradient::LARGEST_BLOCK;
 use rayon::prelude::*;
 use std::sync::Arc;
+use ways::WaysOfTraining;
 
 /// The gradient is summed over pieces of the training set, piece by piece, then over pieces in their order: threads take
 /// pieces in any order and change nothing. At most this many.
@@ -51,6 +54,8 @@ pub(super) struct FullBatchChain<T> {
     barred: Option<Mat>,
     threads: bool,
     sound: bool,
+    /// Momentum, batches and noise; `None` for plain descent.
+    ways: Option<Box<WaysOfTraining>>,
 }
 
 impl<T: Number> FullBatchChain<T> {
@@ -58,7 +63,7 @@ impl<T: Number> FullBatchChain<T> {
     pub(super) fn new(
         problem: &Problem,
         start: &Overlaps,
-        address: ReplicaAddress,
+        (address, begin): (ReplicaAddress, f64),
         keep: bool,
         threads: bool,
     ) -> Result<Self, EngineError> {
@@ -66,8 +71,13 @@ impl<T: Number> FullBatchChain<T> {
         let samples = problem.sample_count().ok_or(EngineError::FullBatch { engine: super::NAME })? as usize;
         let sizes = problem.spectrum.multiplicities(dimension).map_err(ProblemError::from)?;
         // A later stage goes on from the rows: the training set knows their directions, not only their overlaps.
-        let weights = match problem.start.weights() {
-            Some(rows) => rows.clone(),
+        let given = problem.start.weights();
+        let rows = start.shape().rows();
+        let weights = match given {
+            Some(given) => given.block(0..rows, 0..given.cols()),
+            None if problem.training.inputs != InputLaw::Gaussian => {
+                crate::weights::spread_with_overlaps(start, &sizes, address)?
+            }
             None => crate::weights::with_overlaps(start, &sizes)?,
         };
         let mut roots = Vec::with_capacity(dimension as usize);
@@ -77,8 +87,13 @@ impl<T: Number> FullBatchChain<T> {
         if roots.iter().all(|&r| r == 1.0) {
             roots.clear();
         }
-        let source =
-            Source { seed: address.seed, replica: address.replica, dimension: dimension as usize, roots };
+        let source = Source {
+            seed: address.seed,
+            replica: address.replica,
+            dimension: dimension as usize,
+            roots,
+            law: problem.training.inputs.clone(),
+        };
         let d = source.dimension;
         let inputs = if keep {
             let mut x = vec![T::default(); samples * d];
@@ -98,7 +113,14 @@ impl<T: Number> FullBatchChain<T> {
             Stream::at(labels).fill_normal(&mut noise);
             noise.iter_mut().for_each(|e| *e *= problem.training.label_noise);
         }
-        Self::from_parts(problem, weights, start.scalars.clone(), inputs, noise, threads)
+        let mut chain = Self::from_parts(problem, weights, start.scalars.clone(), inputs, noise, threads)?;
+        if !problem.training.is_plain() {
+            let velocities = given
+                .filter(|given| given.rows() > rows)
+                .map(|given| given.block(rows..given.rows(), 0..given.cols()));
+            chain.ways = Some(Box::new(WaysOfTraining::new(problem, start, velocities, address, begin)?));
+        }
+        Ok(chain)
     }
 
     /// From weights (rows x d, trained first), inputs and label noise.
@@ -139,6 +161,7 @@ impl<T: Number> FullBatchChain<T> {
             weights,
             threads,
             sound: true,
+            ways: None,
         };
         chain.project_frozen();
         chain.label_all();
@@ -251,6 +274,9 @@ fn round<T: Number>(row: &[f64]) -> Vec<T> {
 
 impl<T: Number> Chain for FullBatchChain<T> {
     fn step(&mut self) {
+        if self.ways.is_some() {
+            return self.step_in_ways();
+        }
         let (mut gradient, slopes, sound) = self.gradient();
         self.constrain(&mut gradient);
         let n = self.samples as f64;
@@ -284,18 +310,52 @@ impl<T: Number> Chain for FullBatchChain<T> {
             }
             gram
         };
-        Overlaps::from_engine(self.shape, self.bounds.windows(2).map(block).collect(), self.scalars.clone())
+        let blocks = self.bounds.windows(2).map(block).collect();
+        let overlaps = Overlaps::from_engine(self.shape, blocks, self.scalars.clone());
+        match &self.ways {
+            // Velocities of rows are handed over as rows; those of the scalars have no other place.
+            Some(ways) => {
+                let scalars = ways.scalar_velocities().to_vec();
+                overlaps.with_velocities(Velocities { scalars, ..Velocities::default() })
+            }
+            None => overlaps,
+        }
     }
 
     fn is_sound(&self) -> bool {
         self.sound
     }
 
-    fn weights(&self) -> Option<&Mat> {
-        Some(&self.weights)
+    fn weights(&self) -> Option<Mat> {
+        Some(match &self.ways {
+            Some(ways) => ways.with_velocities(&self.weights),
+            None => self.weights.clone(),
+        })
+    }
+
+    fn fault(&self) -> Option<EngineError> {
+        self.ways.as_ref().and_then(|ways| ways.fault())
+    }
+
+    fn batch_loss(&self) -> Option<f64> {
+        match &self.ways {
+            Some(ways) => ways.mask().and_then(|mask| self.mean_loss(Some(mask))),
+            None => self.train_loss(),
+        }
     }
 
     fn train_loss(&self) -> Option<f64> {
+        self.mean_loss(None)
+    }
+
+    fn report_every(&self) -> u64 {
+        (1_000_000_000 / (self.samples * self.dimension()).max(1) as u64).clamp(1, 2048)
+    }
+}
+
+impl<T: Number> FullBatchChain<T> {
+    /// The mean loss over all samples, or over those of a batch; `None` for an empty batch.
+    fn mean_loss(&self, mask: Option<&[bool]>) -> Option<f64> {
         let (k, f) = (self.shape.trained, self.shape.frozen);
         let weights: Vec<Vec<T>> = (0..k).map(|i| round(self.weights.row(i))).collect();
         let parts = self.over_pieces(|(first, last)| {
@@ -320,14 +380,17 @@ impl<T: Number> Chain for FullBatchChain<T> {
                 let batch = Batch::new(&fields[..(k + f) * size], size, &self.scalars, noise);
                 let batch = Batch { labels: self.labels_of(at, size), ..batch };
                 self.rule.loss_batch(&batch, &mut losses[..size]);
-                total += losses[..size].iter().sum::<f64>();
+                match mask {
+                    None => total += losses[..size].iter().sum::<f64>(),
+                    Some(mask) => {
+                        let chosen = losses[..size].iter().zip(&mask[at..]).filter(|(_, seen)| **seen);
+                        total += chosen.map(|(loss, _)| loss).sum::<f64>();
+                    }
+                }
             }
             total
         });
-        Some(parts.iter().sum::<f64>() / self.samples as f64)
-    }
-
-    fn report_every(&self) -> u64 {
-        (1_000_000_000 / (self.samples * self.dimension()).max(1) as u64).clamp(1, 2048)
+        let count = mask.map_or(self.samples, |mask| mask.iter().filter(|seen| **seen).count());
+        (count > 0).then(|| parts.iter().sum::<f64>() / count as f64)
     }
 }

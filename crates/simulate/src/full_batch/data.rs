@@ -1,7 +1,9 @@
 //! The training inputs: kept in memory, or drawn anew whenever they are needed.
 
 use super::kernels::Number;
+use crate::weights::fill_coordinates;
 use didact_math::random::{RngAddress, Stream};
+use didact_model::training::InputLaw;
 
 /// Lanes of the random numbers of a training set; one-pass chains use lower ones.
 pub(super) const INPUTS: u16 = 0x6f00;
@@ -24,6 +26,8 @@ pub(super) struct Source {
     pub(super) dimension: usize,
     /// √λ per coordinate; empty when all are 1.
     pub(super) roots: Vec<f64>,
+    /// The law of the coordinates.
+    pub(super) law: InputLaw,
 }
 
 impl Source {
@@ -33,8 +37,14 @@ impl Source {
         for (i, out) in out.chunks_exact_mut(self.dimension).enumerate() {
             let address =
                 RngAddress { seed: self.seed, replica: self.replica, step: (first + i) as u64, lane: INPUTS };
-            Stream::at(address).fill_normal(&mut row);
-            if !self.roots.is_empty() {
+            let mut stream = Stream::at(address);
+            match &self.law {
+                InputLaw::Rows(table) => {
+                    row.copy_from_slice(table.row(stream.below(table.rows() as u64) as usize));
+                }
+                law => fill_coordinates(law, &mut stream, &mut row),
+            }
+            if !self.roots.is_empty() && !matches!(self.law, InputLaw::Rows(_)) {
                 row.iter_mut().zip(&self.roots).for_each(|(x, r)| *x *= r);
             }
             out.iter_mut().zip(&row).for_each(|(out, x)| *out = T::from_double(*x));

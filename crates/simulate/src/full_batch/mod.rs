@@ -12,7 +12,7 @@ pub use trainer::Trainer;
 use crate::chain::{ReplicaOrder, run_replicas};
 use chain::FullBatchChain;
 use didact_model::engine::{Cost, EngineOptions, OptionError};
-use didact_model::{EndState, Engine, EngineError, Monitor, Problem, Record, Trajectory};
+use didact_model::{EndState, Engine, EngineError, Monitor, Problem, Record, Trajectory, Way};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -117,10 +117,25 @@ impl Engine for FullBatch {
         true
     }
 
+    fn refuses(&self, way: Way) -> Option<(&'static str, &'static str)> {
+        match way {
+            Way::Sign | Way::Adam => Some((
+                "move every coordinate of a training set by eta: such a step has length eta sqrt(d)",
+                "use one-pass training with \"ode\" or \"direct\"",
+            )),
+            Way::Rate => Some(("scale the momentum with d on a training set", "use \"beta\"")),
+            Way::Drift | Way::Rotation | Way::LabelNoiseSchedule => {
+                Some(("change the labels of a training set, which are drawn once", "use one-pass training"))
+            }
+            _ => None,
+        }
+    }
+
     fn admits(&self, problem: &Problem, record: &Record) -> Result<(), EngineError> {
         if problem.training.samples.is_none() {
             return Err(EngineError::FullBatch { engine: NAME });
         }
+        self.admits_training(problem, record)?;
         self.plan(problem, record).map(|_| ())
     }
 
@@ -138,13 +153,13 @@ impl Engine for FullBatch {
             Precision::Double => {
                 let order = if sequential { ReplicaOrder::Sequential } else { ReplicaOrder::Parallel };
                 run_replicas(self, problem, record, monitor, order, |problem, start, address| {
-                    FullBatchChain::<f64>::new(problem, start, address, keep, sequential)
+                    FullBatchChain::<f64>::new(problem, start, (address, record.begin), keep, sequential)
                 })
             }
             Precision::Single => {
                 let order = if sequential { ReplicaOrder::Sequential } else { ReplicaOrder::Parallel };
                 run_replicas(self, problem, record, monitor, order, |problem, start, address| {
-                    FullBatchChain::<f32>::new(problem, start, address, keep, sequential)
+                    FullBatchChain::<f32>::new(problem, start, (address, record.begin), keep, sequential)
                 })
             }
         }?;

@@ -17,13 +17,14 @@ mod group;
 use crate::chain::{Chain, Group, ReplicaAddress, ReplicaOrder, run_replicas};
 use crate::kernels;
 use crate::noise::StepNoise;
+use crate::ways::reduced::WaysReducedChain;
 use didact_math::linalg::{Mat, dot};
 use didact_math::random::BartlettFactor;
 use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
 use didact_model::engine::{Cost, EngineOptions, OptionError};
 use didact_model::rule::{Batch, LocalRule};
 use didact_model::{
-    EndState, Engine, EngineError, Kick, Monitor, Overlaps, Problem, Record, Sample, Shape, Trajectory,
+    EndState, Engine, EngineError, Kick, Monitor, Overlaps, Problem, Record, Sample, Shape, Trajectory, Way,
 };
 use eigenspace::{Eigenspace, project_batch};
 use schemars::JsonSchema;
@@ -66,12 +67,34 @@ impl Engine for Reduced {
         }
     }
 
+    fn refuses(&self, way: Way) -> Option<(&'static str, &'static str)> {
+        match way {
+            Way::Sign => Some(("take signs coordinate by coordinate", "use \"ode\" or \"direct\"")),
+            Way::Adam => Some(("divide coordinate by coordinate as Adam does", "use \"ode\" or \"direct\"")),
+            Way::Batches => Some((
+                "choose batches of a training set: its samples are fresh",
+                "use \"full-batch\" or \"dmft\"",
+            )),
+            Way::Inputs => Some((
+                "draw fields of inputs that are not Gaussian: it knows overlaps alone",
+                "use \"direct\", beside the Gaussian theory of \"ode\"",
+            )),
+            _ => None,
+        }
+    }
+
     fn run_with_end_states(
         &self,
         problem: &Problem,
         record: &Record,
         monitor: &dyn Monitor,
     ) -> Result<(Trajectory, Vec<EndState>), EngineError> {
+        if !problem.training.is_plain() {
+            let make = |problem: &Problem, start: &Overlaps, address: ReplicaAddress| {
+                WaysReducedChain::new(problem, start, address, record.begin)
+            };
+            return run_replicas(self, problem, record, monitor, ReplicaOrder::Parallel, make);
+        }
         run_replicas(
             self,
             problem,

@@ -8,3 +8,4 @@ mod law;
 mod lora_law;
 mod low_rank;
 mod quadratic;
+mod ways;

@@ -7,8 +7,11 @@ use crate::landscape::split;
 use didact_math::linalg::Mat;
 use didact_model::engine::{Cost, EngineOptions, OptionError};
 use didact_model::observable::Snapshot;
+use didact_model::problem::ProblemError;
+use didact_model::training::TrainingError;
 use didact_model::{
-    EndState, Engine, EngineError, Monitor, Outcome, Overlaps, Problem, Record, Recorder, Trajectory,
+    Clock, EndState, Engine, EngineError, Monitor, Outcome, Overlaps, Problem, Record, Recorder, Trajectory,
+    Way,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -88,7 +91,28 @@ impl Engine for Dmft {
         true
     }
 
+    fn refuses(&self, way: Way) -> Option<(&'static str, &'static str)> {
+        match way {
+            Way::Normalised => Some((
+                "follow normalised kicks: they jump, so that their response is not the mean of their derivative",
+                "use \"full-batch\", or clip",
+            )),
+            Way::Sign | Way::Adam => Some((
+                "move every coordinate of a training set by eta: such a step has length eta sqrt(d)",
+                "use one-pass training with \"ode\" or \"direct\"",
+            )),
+            Way::Rate => Some(("scale the momentum with d on a training set", "use \"beta\"")),
+            Way::Drift | Way::Rotation | Way::LabelNoiseSchedule => {
+                Some(("change the labels of a training set, which are drawn once", "use one-pass training"))
+            }
+            _ => None,
+        }
+    }
+
     fn admits(&self, problem: &Problem, record: &Record) -> Result<(), EngineError> {
+        if problem.sample_ratio().is_some() {
+            self.admits_training(problem, record)?;
+        }
         let refuse = |reason: &str, hint: &str| {
             Err(EngineError::Unsupported { engine: NAME, reason: reason.into(), hint: hint.into() })
         };
@@ -158,8 +182,10 @@ impl Engine for Dmft {
         problem.validate()?;
         record.validate()?;
         self.admits(problem, record)?;
-        let (equations, note) = equations(problem)?;
-        let solve = |scramble| self.solve_scramble(problem, &equations, record, scramble, monitor);
+        let end = steps_until(problem, record)?;
+        let (equations, note) = equations(problem, end)?;
+        let times = step_times(problem, end)?;
+        let solve = |scramble| self.solve_scramble(problem, &equations, record, (scramble, &times), monitor);
         let replicas: Vec<Recorder> = (0..self.scrambles).map(solve).collect::<Result<_, _>>()?;
         let (mut trajectory, end_states) = Trajectory::of_replicas(NAME, problem, record, replicas);
         trajectory.notes = vec![
@@ -181,21 +207,59 @@ fn last_step(problem: &Problem, record: &Record) -> usize {
     (record.end() * steps_per_clock(problem)).round() as usize
 }
 
-/// The equations of a problem, and what was found out about its directions.
+/// Times of the clock at the beginning of so many steps, and at the end of the last.
+fn step_times(problem: &Problem, steps: usize) -> Result<Vec<f64>, EngineError> {
+    let per_clock = steps_per_clock(problem);
+    if !(problem.training.has_uneven_flow() && matches!(problem.clock, Clock::Flow | Clock::FlowPerUnit)) {
+        return Ok((0..=steps).map(|step| step as f64 / per_clock).collect());
+    }
+    // The clock of gradient flow at rates that vary: t_{k+1} = t_k + η_k/(1 − β_k).
+    let mut times = vec![0.0];
+    for step in 0..steps {
+        let rates = problem.training.rates_at(times[step]).map_err(ProblemError::from)?;
+        let factor = problem.training.effective_factor(rates.momentum);
+        times.push(times[step] + rates.learning_rate * factor / problem.flow_per_clock());
+    }
+    Ok(times)
+}
+
+/// The number of steps after which the last time of a record is reached.
+fn steps_until(problem: &Problem, record: &Record) -> Result<usize, EngineError> {
+    if !(problem.training.has_uneven_flow() && matches!(problem.clock, Clock::Flow | Clock::FlowPerUnit)) {
+        return Ok(last_step(problem, record));
+    }
+    let (mut steps, end) = (64, record.end());
+    while step_times(problem, steps)?[steps] < end {
+        if steps > LARGEST_STEPS {
+            return Err(ProblemError::Training(TrainingError::FlowStandsStill).into());
+        }
+        steps *= 2;
+    }
+    let times = step_times(problem, steps)?;
+    Ok(times.partition_point(|t| *t < end * (1.0 - 1e-12)))
+}
+
+/// Steps beyond which no effective process is followed.
+const LARGEST_STEPS: usize = 1 << 20;
+
+/// The equations of a problem over so many steps, and what was found out about its directions.
 ///
 /// Where labels are a function of the latent fields, the hard directions are found, and their responses set to 0, provided that the
 /// rows start without overlap with them.
-pub fn equations(problem: &Problem) -> Result<(Equations, String), EngineError> {
+pub fn equations(problem: &Problem, steps: usize) -> Result<(Equations, String), EngineError> {
     let shape = problem.rule.shape();
     let start = problem.start.limit(shape, &problem.spectrum)?;
     let ratio = problem.sample_ratio().ok_or(EngineError::FullBatch { engine: NAME })?;
     let t = &problem.training;
+    let times = step_times(problem, steps)?;
     let mut equations = Equations {
         scalar_ratio: t.scalar_ratio,
         constraint: t.constraint,
         label_noise: t.label_noise,
         ..Equations::new(problem.rule.clone(), t.learning_rate, ratio, &start)
-    };
+    }
+    .trained_at(t, &times)
+    .map_err(ProblemError::from)?;
     let orthonormal = {
         let mut rest = equations.frozen();
         rest.add_scaled(-1.0, &Mat::identity(shape.frozen));
@@ -248,12 +312,18 @@ impl Dmft {
         problem: &Problem,
         equations: &Equations,
         record: &'r Record,
-        scramble: u32,
+        (scramble, step_times): (u32, &[f64]),
         monitor: &dyn Monitor,
     ) -> Result<Recorder<'r>, EngineError> {
         let shape = equations.shape();
-        let (per_clock, end) = (steps_per_clock(problem), last_step(problem, record));
-        let saves: Vec<usize> = record.times.iter().map(|t| (t * per_clock).round() as usize).collect();
+        let end = step_times.len() - 1;
+        // The nearer of the two steps around every saved time.
+        let nearest = |t: &f64| {
+            let after = step_times.partition_point(|time| time < t).min(end);
+            let before = after.saturating_sub(1);
+            if (step_times[after] - t).abs() <= (t - step_times[before]).abs() { after } else { before }
+        };
+        let saves: Vec<usize> = record.times.iter().map(nearest).collect();
         let sampling = Sampling { seed: record.seed, ..self.sampling };
         let mut points = Points::sobol(&sampling, scramble, shape.frozen, shape.trained, end + 1);
         let mut process = Process::new(equations, &mut points);
@@ -264,7 +334,7 @@ impl Dmft {
             if monitor.cancelled() {
                 return Err(EngineError::Interrupted);
             }
-            let time = step as f64 / per_clock;
+            let time = step_times[step];
             let due = saves[recorder.saved()..].iter().filter(|&&at| at == step).count();
             let measuring = due > 0 || record.events_need_training_set();
             if !(if measuring { process.advance_and_measure() } else { process.advance() }) {
@@ -277,6 +347,9 @@ impl Dmft {
             if measuring {
                 let (train, test) = process.losses();
                 snapshot = snapshot.with_train_loss(train).with_test_loss(test);
+                let batch =
+                    if problem.training.batches.is_some() { process.batch_loss() } else { Some(train) };
+                snapshot = batch.into_iter().fold(snapshot, Snapshot::with_batch_loss);
             }
             let outcome = recorder.observe(time, due, &snapshot);
             monitor.advance(1.0 / (end + 1) as f64 / f64::from(self.scrambles));

@@ -1,5 +1,6 @@
 //! The kernels of the effective process and their linear half, the motion of a single weight.
 
+use super::ways::{TrainedSteps, Velocities};
 use didact_math::linalg::Mat;
 use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
 use didact_model::{LocalRule, Overlaps, Shape, Spectrum};
@@ -29,6 +30,8 @@ pub struct Equations {
     /// Without it the sampling error of R_ℓ(t,*) is amplified exponentially above threshold, and the process learns a hard
     /// direction from noise (docs/derivations/gd-phase-transitions.md#s4-hard).
     pub hard: Option<Mat>,
+    /// Momentum, schedules, batches and noise, with their rates at every step; `None` for plain descent.
+    pub ways: Option<Arc<TrainedSteps>>,
 }
 
 impl Equations {
@@ -44,6 +47,7 @@ impl Equations {
             start: start.moment(&Spectrum::isotropic(), 0),
             scalars: start.scalars.clone(),
             hard: None,
+            ways: None,
         }
     }
 
@@ -109,21 +113,29 @@ pub struct Kernels {
     /// E[∂loss/∂a] of the last step.
     pub(super) scalar_slopes: Vec<f64>,
     /// A(t).
-    initial: Vec<Mat>,
+    pub(super) initial: Vec<Mat>,
     /// B(t).
-    drawn: Vec<Mat>,
+    pub(super) drawn: Vec<Mat>,
+    /// What momentum adds.
+    pub(super) velocities: Velocities,
 }
 
 /// Θ(t) as a linear function of Θ(0), Θ_* and Q: A(t), B(t) and R_θ(t,s) for s < t.
-struct Linear {
-    initial: Mat,
-    drawn: Mat,
-    response: Vec<Mat>,
+#[derive(Debug, Clone)]
+pub(super) struct Linear {
+    pub(super) initial: Mat,
+    pub(super) drawn: Mat,
+    pub(super) response: Vec<Mat>,
 }
 
 impl Linear {
     /// Row i plus `factor` times row i of an earlier time.
-    fn add_to_row(&mut self, i: usize, factor: f64, (initial, drawn, response): (&Mat, &Mat, &[Mat])) {
+    pub(super) fn add_to_row(
+        &mut self,
+        i: usize,
+        factor: f64,
+        (initial, drawn, response): (&Mat, &Mat, &[Mat]),
+    ) {
         let add = |to: &mut Mat, from: &Mat| {
             to.row_mut(i).iter_mut().zip(from.row(i)).for_each(|(a, b)| *a += factor * b);
         };
@@ -132,7 +144,7 @@ impl Linear {
         self.response.iter_mut().zip(response).for_each(|(to, from)| add(to, from));
     }
 
-    fn scale_row(&mut self, i: usize, factor: f64) {
+    pub(super) fn scale_row(&mut self, i: usize, factor: f64) {
         let all = [&mut self.initial, &mut self.drawn].into_iter().chain(&mut self.response);
         all.for_each(|mat| mat.row_mut(i).iter_mut().for_each(|a| *a *= factor));
     }
@@ -159,14 +171,19 @@ impl Kernels {
     /// docs/derivations/gd-phase-transitions.md#eq-11).
     pub(super) fn move_weights(&mut self, equations: &Equations) {
         let t = self.len();
-        let mut next = if t == 0 {
-            let (m, f) = (equations.shape().trained, equations.shape().frozen);
-            Linear { initial: Mat::identity(m), drawn: Mat::zeros(m, f), response: Vec::new() }
-        } else {
-            self.unconstrained(t, equations)
+        let ways = equations.ways.as_deref();
+        let mut next = match ways {
+            _ if t == 0 => {
+                let (m, f) = (equations.shape().trained, equations.shape().frozen);
+                Linear { initial: Mat::identity(m), drawn: Mat::zeros(m, f), response: Vec::new() }
+            }
+            None => self.unconstrained(t, equations),
+            Some(ways) => self.next_in_ways(t, equations, ways),
         };
-        if t > 0 {
-            self.constrain(&mut next, equations);
+        match ways {
+            None if t > 0 => self.constrain(&mut next, equations),
+            None => {}
+            Some(ways) => self.look_ahead(&next, equations, ways),
         }
         let (row, star) = self.correlate(&next, equations);
         self.initial.push(next.initial);
@@ -231,7 +248,7 @@ impl Kernels {
     }
 
     /// C_θ(t,s) for s ≤ t, and C_θ(t,*), of the next step t.
-    fn correlate(&self, next: &Linear, equations: &Equations) -> (Vec<Mat>, Mat) {
+    pub(super) fn correlate(&self, next: &Linear, equations: &Equations) -> (Vec<Mat>, Mat) {
         let t = self.len();
         let (q, r, frozen) =
             (equations.block(true, true), equations.block(true, false), equations.block(false, false));
@@ -242,12 +259,12 @@ impl Kernels {
         let mut start = a.times(&q);
         start.add_product_transposed(1.0, b, &r);
         // Σ_r R_θ(t,r) C_ℓ(r,r') for every r'.
-        let noise = equations.step * equations.step / equations.ratio;
         let driven: Vec<Mat> = (0..t)
             .map(|to| {
                 let mut sum = Mat::zeros(a.rows(), a.rows());
                 // C_ℓ(r,r') = C_ℓ(r',r)ᵀ.
                 for (from, response) in next.response.iter().enumerate() {
+                    let noise = equations.noise_weight(from, to);
                     if from >= to {
                         sum.add_product(noise, response, &self.kicks[from][to]);
                     } else {

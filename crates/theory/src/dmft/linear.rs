@@ -62,18 +62,32 @@ impl LinearDescent {
     /// With λ = (l₊ + l₋)/2 + (l₊ − l₋)/2 cos u the integrand is periodic, and the midpoint rule converges exponentially; its
     /// nearest singularity, λ = 0, lies |ln c|/2 off the real axis. Below δ = 1 there is an atom 1 − δ at 0.
     fn mean(&self, t: usize, f: &dyn Fn(f64) -> f64) -> f64 {
-        let c = 1.0 / self.ratio;
-        let (lowest, half) = ((1.0 - c.sqrt()).powi(2), 2.0 * c.sqrt());
-        let nodes = (64.0 + 4.0 * t as f64 + (40.0 / c.ln().abs()).min(2e5)) as usize;
-        let node = |i: usize| {
-            // By the half angle, so that small eigenvalues keep their digits.
-            let (sine, cosine) = (0.5 * PI * (i as f64 + 0.5) / nodes as f64).sin_cos();
-            let lambda = lowest + 2.0 * half * cosine * cosine;
-            4.0 * (half * sine * cosine).powi(2) / (2.0 * PI * c * lambda) * f(lambda)
-        };
-        let bulk = PI / nodes as f64 * (0..nodes).map(node).sum::<f64>();
-        bulk + (1.0 - self.ratio).max(0.0) * f(0.0)
+        let nodes = bulk(self.ratio, t);
+        let sum: f64 = nodes.iter().map(|(lambda, density)| density * f(*lambda)).sum();
+        PI / nodes.len() as f64 * sum + (1.0 - self.ratio).max(0.0) * f(0.0)
     }
+}
+
+/// Nodes of the midpoint rule for the law of Marchenko and Pastur with aspect 1/δ, and the density there.
+fn bulk(ratio: f64, t: usize) -> Vec<(f64, f64)> {
+    let c = 1.0 / ratio;
+    let (lowest, half) = ((1.0 - c.sqrt()).powi(2), 2.0 * c.sqrt());
+    let nodes = (64.0 + 4.0 * t as f64 + (40.0 / c.ln().abs()).min(2e5)) as usize;
+    let node = |i: usize| {
+        // By the half angle, so that small eigenvalues keep their digits.
+        let (sine, cosine) = (0.5 * PI * (i as f64 + 0.5) / nodes as f64).sin_cos();
+        let lambda = lowest + 2.0 * half * cosine * cosine;
+        (lambda, 4.0 * (half * sine * cosine).powi(2) / (2.0 * PI * c * lambda))
+    };
+    (0..nodes).map(node).collect()
+}
+
+/// Eigenvalues and their weights, for averages of functions like polynomials of degree 2t + 1; the atom at 0 included.
+pub(super) fn eigenvalues(ratio: f64, t: usize) -> Vec<(f64, f64)> {
+    let nodes = bulk(ratio, t);
+    let width = PI / nodes.len() as f64;
+    let atom = (ratio < 1.0).then_some((0.0, 1.0 - ratio));
+    nodes.into_iter().map(|(lambda, density)| (lambda, width * density)).chain(atom).collect()
 }
 
 #[cfg(test)]

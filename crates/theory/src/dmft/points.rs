@@ -22,6 +22,8 @@ pub struct Points {
     weights: Vec<f64>,
     /// Whether every weight is 1.
     uniform: bool,
+    /// Seed and number of the scramble, for numbers that are drawn later.
+    pub(super) origin: (u64, u32),
 }
 
 const ONES: PerSample = [1.0; LANES];
@@ -77,7 +79,7 @@ impl Points {
             weights.iter_mut().for_each(|w| *w /= mean);
         }
         whiten(&mut table, &weights);
-        Self::new(&table, weights, frozen, trained)
+        Self { origin: (sampling.seed, scramble), ..Self::new(&table, weights, frozen, trained) }
     }
 
     /// Given columns in the same order (frozen fields, noise, innovations), all of weight 1 and used as they are.
@@ -90,7 +92,13 @@ impl Points {
         let (drawn, innovations) = table.split_at(frozen + 1);
         let layout = Layout { trained, frozen, columns: trained, steps: innovations.len() / trained };
         let uniform = weights.iter().all(|w| *w == 1.0);
-        Self { given: Given::new(drawn), history: SampleHistory::new(layout, innovations), weights, uniform }
+        Self {
+            given: Given::new(drawn),
+            history: SampleHistory::new(layout, innovations),
+            weights,
+            uniform,
+            origin: (0, 0),
+        }
     }
 
     /// N.

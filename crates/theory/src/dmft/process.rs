@@ -6,6 +6,7 @@ use super::kernels::{Equations, Kernels};
 use super::memory::Layout;
 use super::points::Points;
 use super::step::{Buffers, Field, Step};
+use super::ways::{Visit, Visits};
 use didact_math::linalg::{Mat, cholesky_psd, solve};
 use didact_model::Sample;
 
@@ -30,6 +31,12 @@ pub struct Process<'a> {
     stein: bool,
     /// Train and test loss of the last step, if found on the way.
     measured: Option<(f64, f64)>,
+    /// Velocities of the scalars.
+    scalar_velocities: Vec<f64>,
+    /// Which samples the steps see, and with which noise; `None` for plain descent.
+    visits: Option<Visits>,
+    /// What was drawn at the last step.
+    visit: Option<Visit>,
 }
 
 impl<'a> Process<'a> {
@@ -45,6 +52,7 @@ impl<'a> Process<'a> {
         let lower = cholesky_psd(&equations.frozen()).expect("frozen rows have a Gram matrix");
         let factor = Factor::new(&lower);
         points.given.prepare(equations, &factor, paths);
+        let visits = Visits::new(equations, points.origin, points.samples());
         Self {
             equations,
             points,
@@ -53,6 +61,9 @@ impl<'a> Process<'a> {
             factor,
             stein: jumps && !equations.all_hard(),
             measured: None,
+            scalar_velocities: Vec::new(),
+            visits,
+            visit: None,
         }
     }
 
@@ -75,9 +86,8 @@ impl<'a> Process<'a> {
     fn make_step(&mut self, measures: bool) -> bool {
         let t = self.steps();
         if t > 0 {
-            let rate = self.equations.step * self.equations.scalar_ratio;
             let slopes = std::mem::take(&mut self.kernels.scalar_slopes);
-            self.scalars.iter_mut().zip(slopes).for_each(|(a, g)| *a -= rate * g);
+            self.equations.move_scalars(t - 1, &mut self.scalars, &mut self.scalar_velocities, &slopes);
         }
         self.kernels.move_weights(self.equations);
         let now = &self.kernels.weights[t][t];
@@ -85,8 +95,12 @@ impl<'a> Process<'a> {
             return false;
         }
         self.extend_factor(t);
+        let kernels = &self.kernels;
+        self.visit = self.visits.as_mut().map(|visits| visits.next(t, kernels));
+        // Losses are those of the clean network at Θ(t); kicks may be taken elsewhere.
+        let measures = measures && self.equations.ways.is_none();
         let mut values = std::mem::take(&mut self.points.history);
-        let step = Step { measures, ..self.step(t, values.layout) };
+        let step = Step { measures, ..self.step(t, values.layout, true) };
         let mut means = values.visit(
             step.sums().len(),
             || Buffers::new(&step),
@@ -108,18 +122,23 @@ impl<'a> Process<'a> {
         self.points.history.layout
     }
 
-    /// What all samples share at step t.
-    fn step(&self, t: usize, layout: Layout) -> Step<'_> {
+    /// What all samples share at step t: at the fields where kicks are taken, with what the step has drawn for them, or at those of the
+    /// network itself.
+    fn step(&self, t: usize, layout: Layout, kicking: bool) -> Step<'_> {
+        let visit = self.visit.as_ref().filter(|_| kicking);
+        let slopes = layout.columns > layout.trained;
         Step {
             t,
             layout,
             given: &self.points.given,
-            reads_frozen: self.points.given.reads_frozen(self.equations, layout.columns > layout.trained),
+            reads_frozen: self.points.given.reads_frozen(self.equations, slopes)
+                || visit.is_some_and(Visit::is_masked),
+            visit,
             stein: self.stein,
             measures: false,
             equations: self.equations,
             scalars: &self.scalars,
-            fields: self.fields(t, layout),
+            fields: if kicking { self.read_fields(t, layout) } else { self.fields(t, layout) },
             back: self.backward_coefficients(t),
         }
     }
@@ -140,33 +159,48 @@ impl<'a> Process<'a> {
 
     /// W_i(t) = Σ_c L_ic z_c, V_i(t) = W_i(t) − (η/δ) Σ_{s<t} Σ_j R_θ(t,s)_ij φ_j(s).
     fn fields(&self, t: usize, layout: Layout) -> Vec<Field> {
-        let Layout { trained: m, frozen: f, .. } = layout;
-        let memory = -self.equations.step / self.equations.ratio;
-        let field = |(i, row): (usize, &Vec<f64>)| {
-            let (latent, innovations) = row.split_at(f);
-            let latent = if latent.iter().all(|c| *c == 0.0) { Vec::new() } else { latent.to_vec() };
-            let before = self.kernels.weights_response[t].iter();
-            let memory: Vec<f64> = before.flat_map(|r| r.row(i).iter().map(|r| memory * r)).collect();
-            let mut moves = Vec::with_capacity(innovations.len() + memory.len());
-            for (innovations, memory) in innovations.chunks(m).zip(memory.chunks(m)) {
-                moves.extend([innovations, memory].concat());
-            }
-            moves.extend_from_slice(&innovations[memory.len()..]);
-            Field { latent, innovations: innovations.to_vec(), memory, moves }
+        (0..layout.trained).map(|i| Field::new(layout, self.coefficients(t, i, layout))).collect()
+    }
+
+    /// V_Y(t), where the kicks of step t are taken.
+    fn read_fields(&self, t: usize, layout: Layout) -> Vec<Field> {
+        let field = |i: usize| {
+            let now = self.coefficients(t, i, layout);
+            let ahead = self.equations.ways.as_ref().and_then(|ways| self.kernels.ahead_of(t, i, ways));
+            let Some((a, b)) = ahead else { return Field::new(layout, now) };
+            let before = self.coefficients(t - 1, i, layout);
+            let mix = |now: Vec<f64>, before: &[f64]| -> Vec<f64> {
+                let before = before.iter().copied().chain(std::iter::repeat(0.0));
+                now.into_iter().zip(before).map(|(x, y)| a * x + b * y).collect()
+            };
+            let mixed = (mix(now.0, &before.0), mix(now.1, &before.1), mix(now.2, &before.2));
+            Field::new(layout, mixed)
         };
-        self.factor.rows()[f + t * m..].iter().enumerate().map(field).collect()
+        (0..layout.trained).map(field).collect()
+    }
+
+    /// Coefficients of V_i(t): of the normals of the frozen fields, of innovations and of kicks.
+    fn coefficients(&self, t: usize, i: usize, layout: Layout) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
+        let Layout { trained: m, frozen: f, .. } = layout;
+        let (latent, innovations) = self.factor.rows()[f + t * m + i].split_at(f);
+        let before = self.kernels.weights_response[t].iter().enumerate();
+        let memory = before.flat_map(|(s, r)| {
+            let weight = -self.equations.step_at(s) / self.equations.ratio;
+            r.row(i).iter().map(move |r| weight * r)
+        });
+        (latent.to_vec(), innovations.to_vec(), memory.collect())
     }
 
     /// −(η/δ) R_θ(r,s)_kj, (s, j) x (r, k).
     fn backward_coefficients(&self, t: usize) -> Vec<f64> {
         let m = self.equations.shape().trained;
-        let memory = -self.equations.step / self.equations.ratio;
         let mut out = vec![0.0; t * m * (t + 1) * m];
         for (at, out) in out.iter_mut().enumerate() {
             let (row, column) = (at / ((t + 1) * m), at % ((t + 1) * m));
             let (s, j, r, k) = (row / m, row % m, column / m, column % m);
             if r > s {
-                *out = memory * self.kernels.weights_response[r][s][(k, j)];
+                let memory = -self.equations.step_at(s) / self.equations.ratio;
+                *out = memory * self.kernels.read_response(r, s)[(k, j)];
             }
         }
         out
@@ -184,7 +218,7 @@ impl<'a> Process<'a> {
             // E[φ vᵀ] = R_ℓ(t,*) T + Σ_s R_ℓ(t,s) C_θ(s,*): no derivative of the label is needed
             // (docs/derivations/gd-phase-transitions.md#eq-12).
             for (s, response) in responses.iter().enumerate() {
-                star.add_scaled(-1.0, &response.times(&self.kernels.weights_frozen[s]));
+                star.add_scaled(-1.0, &response.times(self.kernels.read_frozen(s)));
             }
             star = solve(&self.equations.frozen(), &star.transpose()).transpose();
         }
@@ -202,7 +236,7 @@ impl<'a> Process<'a> {
     pub fn losses(&self) -> (f64, f64) {
         self.measured.unwrap_or_else(|| {
             let layout = self.layout();
-            let step = self.step(self.steps() - 1, layout);
+            let step = self.step(self.steps() - 1, layout, false);
             let mut fields = vec![0.0; (layout.trained + layout.frozen) * LANES];
             let (mut train, mut test) = (0.0, 0.0);
             for (chunk, blocks) in self.points.history.iter().enumerate() {
@@ -215,10 +249,28 @@ impl<'a> Process<'a> {
         })
     }
 
+    /// The mean loss over the batch of the last step, of training by mini-batches.
+    pub fn batch_loss(&self) -> Option<f64> {
+        let shares = &self.visit.as_ref()?.shares;
+        if shares.is_empty() {
+            return None;
+        }
+        let (mut sum, mut count) = (0.0, 0.0);
+        let mut at = 0;
+        self.for_every_sample(|sample, weight| {
+            if shares[at] > 0.0 {
+                sum += weight * self.equations.rule.loss(sample);
+                count += weight;
+            }
+            at += 1;
+        });
+        (count > 0.0).then_some(sum / count)
+    }
+
     /// Calls `visit` with every sample of the last step (V(t), v, e as a rule sees them) and its probability.
     pub fn for_every_sample(&self, mut visit: impl FnMut(&Sample, f64)) {
         let layout = self.layout();
-        let step = Step { reads_frozen: true, ..self.step(self.steps() - 1, layout) };
+        let step = Step { reads_frozen: true, ..self.step(self.steps() - 1, layout, false) };
         let n = self.points.samples() as f64;
         let rows = layout.trained + layout.frozen;
         let (mut fields, mut sample) = (vec![0.0; rows * LANES], vec![0.0; rows]);

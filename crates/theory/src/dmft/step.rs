@@ -7,6 +7,7 @@ use super::kernels::Equations;
 use super::lanes::{Four, PerSample, Rows, add_combination, add_products, fold, per_sample_mut};
 use super::memory::Layout;
 use super::one_unit::OneUnit;
+use super::ways::Visit;
 use didact_math::dispatch;
 use didact_math::linalg::dot;
 use didact_math::memory::AlignedBuffer;
@@ -53,6 +54,18 @@ pub(super) struct Field {
 }
 
 impl Field {
+    /// From coefficients of the normals of the frozen fields, of innovations and of kicks.
+    pub(super) fn new(layout: Layout, (latent, innovations, memory): (Vec<f64>, Vec<f64>, Vec<f64>)) -> Self {
+        let m = layout.trained;
+        let latent = if latent.iter().all(|c| *c == 0.0) { Vec::new() } else { latent };
+        let mut moves = Vec::with_capacity(innovations.len() + memory.len());
+        for (innovations, memory) in innovations.chunks(m).zip(memory.chunks(m)) {
+            moves.extend([innovations, memory].concat());
+        }
+        moves.extend_from_slice(&innovations[memory.len()..]);
+        Self { latent, innovations, memory, moves }
+    }
+
     /// Its part that the frozen fields decide.
     #[inline(always)]
     fn begin(&self, given: &Given, chunk: usize, out: &mut PerSample) {
@@ -87,6 +100,8 @@ pub(super) struct Step<'a> {
     pub(super) stein: bool,
     /// Whether both losses are found on the way.
     pub(super) measures: bool,
+    /// What is drawn for the samples beyond their fields; `None` for plain descent.
+    pub(super) visit: Option<&'a Visit>,
     /// V_i(t), W_i(t) of every unit.
     pub(super) fields: Vec<Field>,
     /// −(η/δ) R_θ(r,s)_kj, (s, j) x (r, k); zero for r ≤ s.
@@ -96,7 +111,7 @@ pub(super) struct Step<'a> {
 /// Buffers of one thread, and the sums over the samples that it has moved.
 pub(super) struct Buffers {
     /// V(t), then v where the rule reads it; m + f.
-    fields: AlignedBuffer,
+    pub(super) fields: AlignedBuffer,
     /// X_r, (r, k): dφ_i(t)/dV_k(r), times the weight.
     chain: AlignedBuffer,
     /// g_s, m.
@@ -108,7 +123,7 @@ pub(super) struct Buffers {
     /// dφ_i(t)/dv_n, or φ v; (i, n).
     frozen: Vec<Four>,
     kick: Kick,
-    scalars: Vec<f64>,
+    pub(super) scalars: Vec<f64>,
     /// ℓ of the samples of a chunk.
     loss: PerSample,
     /// Train and test.
@@ -209,6 +224,10 @@ impl Step<'_> {
         } else {
             self.moved(chunk, blocks, &mut buffers.fields);
         }
+        if let Some(visit) = self.visit {
+            visit.sample(self, chunk, blocks, weights, buffers);
+            return self.share(chunk, blocks, weights, buffers);
+        }
         let columns = self.layout.columns;
         let (kicks, curvature) = self.layout.now(blocks, self.t);
         let batch = self.batch(chunk, &mut buffers.fields);
@@ -221,6 +240,12 @@ impl Step<'_> {
         if self.measures {
             buffers.losses[0] += dot(&buffers.loss, weights);
         }
+        self.share(chunk, blocks, weights, buffers);
+    }
+
+    /// Adds the share of a chunk that has arrived at step t to the sums.
+    #[inline(always)]
+    fn share(&self, chunk: usize, blocks: &[f64], weights: &PerSample, buffers: &mut Buffers) {
         if self.of_one_unit() {
             add_shares_of_one_unit(self, blocks, weights, buffers);
         } else {

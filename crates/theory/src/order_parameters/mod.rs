@@ -4,6 +4,7 @@ mod flow;
 mod numerical;
 mod overlap_flow;
 mod row_flow;
+mod ways_flow;
 
 use didact_math::linalg::Mat;
 use didact_math::ode::{self, Direction, Method, Options, Saving, Solution, Stop, VectorField};
@@ -12,7 +13,7 @@ use didact_model::engine::{Cost, EngineOptions, OptionError};
 use didact_model::observable::Snapshot;
 use didact_model::{
     EndState, Engine, EngineError, Monitor, Needed, Outcome, Overlaps, Problem, Record, Recorder, Shape,
-    Statistics, Trajectory,
+    Statistics, Trajectory, Way,
 };
 use flow::Flow;
 pub use numerical::Numerical;
@@ -178,6 +179,24 @@ impl Engine for OrderParameterOde {
         true
     }
 
+    fn refuses(&self, way: Way) -> Option<(&'static str, &'static str)> {
+        (way == Way::Batches).then_some((
+            "choose batches of a training set: its samples are fresh",
+            "use \"full-batch\" or \"dmft\"",
+        ))
+    }
+
+    fn admits(&self, problem: &Problem, record: &Record) -> Result<(), EngineError> {
+        if problem.training.samples.is_some() {
+            return Err(EngineError::OnePass { engine: self.name() });
+        }
+        if record.needs_training_set() {
+            return Err(EngineError::NoTrainingSet { engine: self.name() });
+        }
+        self.admits_training(problem, record)?;
+        ways_flow::admits(problem, record)
+    }
+
     fn takes_infinite_dimension(&self) -> bool {
         true
     }
@@ -218,6 +237,9 @@ impl OrderParameterOde {
         replicas: u32,
         monitor: &dyn Monitor,
     ) -> Result<(Recorder<'r>, Vec<String>), EngineError> {
+        if !problem.training.is_plain() {
+            return ways_flow::integrate(self, problem, record, (replica, replicas), monitor);
+        }
         let start = problem.start.draw(&problem.setting(record.seed, replica))?;
         let (mut flow, state) = Flow::new(problem, &start, self.needed);
         flow.set_accuracy(self.numerical.accuracy());

@@ -1,5 +1,6 @@
 //! The gradient over the training set, in one pass over its inputs.
 
+use super::ways::Pass;
 use super::{FullBatchChain, round};
 use crate::full_batch::data::Inputs;
 use crate::full_batch::kernels::{Number, ROWS_PER_PASS};
@@ -35,16 +36,23 @@ impl<T: Number> FullBatchChain<T> {
         kicks: &mut [f64],
         sums: &mut Sums<T>,
         room: &mut [f64],
+        pass: Option<(&Pass, &[T])>,
     ) {
         let (k, f) = (self.shape.trained, self.shape.frozen);
         for n in 0..f {
             fields[(k + n) * size..(k + n + 1) * size]
                 .copy_from_slice(&self.frozen[n * self.samples + at..][..size]);
         }
+        if let Some((pass, x)) = pass {
+            pass.disturb(self, x, at, size, fields);
+        }
         let noise = &self.noise[at..at + size];
         let batch = Batch::new(&fields[..(k + f) * size], size, &self.scalars, noise);
         let batch = Batch { labels: self.labels_of(at, size), ..batch };
-        self.rule.kick_batch(&batch, &mut kicks[..k * size], room);
+        match pass {
+            None => self.rule.kick_batch(&batch, &mut kicks[..k * size], room),
+            Some((pass, _)) => pass.kicks(self, &batch, at, &mut kicks[..k * size], room),
+        }
         sums.sound &= kicks[..k * size].iter().all(|c| c.abs() < 1e100);
         sums.scalars.iter_mut().zip(room).for_each(|(sum, g)| *sum += *g);
     }
@@ -81,7 +89,7 @@ impl<T: Number> FullBatchChain<T> {
                 }
             }
             ask_for(&x[((at + rows) * d).min(x.len())..], d);
-            self.kicks(at, rows, &mut fields, &mut kicks, &mut sums, &mut scalars);
+            self.kicks(at, rows, &mut fields, &mut kicks, &mut sums, &mut scalars, None);
             before.iter_mut().zip(&kicks).for_each(|(b, c)| *b = T::from_double(*c));
         }
         if whole > first {
@@ -92,7 +100,7 @@ impl<T: Number> FullBatchChain<T> {
             }
         }
         if whole < last {
-            let rest = self.piece(&[weights.to_vec()], (whole, last));
+            let rest = self.piece(&[weights.to_vec()], (whole, last), None);
             add_to(&mut sums.gradient, &rest.gradient);
             sums.scalars.iter_mut().zip(&rest.scalars).for_each(|(a, b)| *a += b);
             sums.sound &= rest.sound;
@@ -101,7 +109,7 @@ impl<T: Number> FullBatchChain<T> {
     }
 
     /// Any rows, any inputs: a block is projected, kicked and added while it is in cache.
-    fn piece(&self, weights: &[Vec<T>], (first, last): (usize, usize)) -> Sums<T> {
+    fn piece(&self, weights: &[Vec<T>], (first, last): (usize, usize), pass: Option<&Pass>) -> Sums<T> {
         let (d, k) = (self.dimension(), self.shape.trained);
         let mut sums = self.piece_sums();
         let rows = self.block_rows();
@@ -112,6 +120,8 @@ impl<T: Number> FullBatchChain<T> {
         for at in (first..last).step_by(rows) {
             let size = rows.min(last - at);
             let x = self.inputs.rows(at, size, d, &mut room);
+            let noisy = pass.and_then(|pass| pass.noisy(x, at, d));
+            let x = noisy.as_deref().unwrap_or(x);
             let padded;
             let x = if size.is_multiple_of(ROWS_PER_PASS) {
                 x
@@ -131,7 +141,8 @@ impl<T: Number> FullBatchChain<T> {
                     }
                 }
             }
-            self.kicks(at, size, &mut fields, &mut kicks, &mut sums, &mut scalars);
+            let shown = pass.map(|pass| (pass, &x[..size * d]));
+            self.kicks(at, size, &mut fields, &mut kicks, &mut sums, &mut scalars, shown);
             for (quad, x) in x.chunks_exact(ROWS_PER_PASS * d).enumerate() {
                 for (i, gradient) in sums.gradient.chunks_exact_mut(d).enumerate() {
                     let mut four = [T::default(); ROWS_PER_PASS];
@@ -147,11 +158,16 @@ impl<T: Number> FullBatchChain<T> {
 
     /// Σ_μ kick_i x_μ and Σ_μ ∂loss/∂a_j.
     pub(super) fn gradient(&self) -> (Mat, Vec<f64>, bool) {
+        self.gradient_at(&self.weights, None)
+    }
+
+    /// The same at other trained rows, of the samples and with the noise of one step.
+    pub(super) fn gradient_at(&self, rows: &Mat, pass: Option<&Pass>) -> (Mat, Vec<f64>, bool) {
         let (d, k) = (self.dimension(), self.shape.trained);
-        let weights: Vec<Vec<T>> = (0..k).map(|i| round(self.weights.row(i))).collect();
+        let weights: Vec<Vec<T>> = (0..k).map(|i| round(rows.row(i))).collect();
         let pieces = self.over_pieces(|piece| match (&self.inputs, weights.as_slice()) {
-            (Inputs::Kept(x), [only]) => self.piece_of_one_row(x, only, piece),
-            _ => self.piece(&weights, piece),
+            (Inputs::Kept(x), [only]) if pass.is_none() => self.piece_of_one_row(x, only, piece),
+            _ => self.piece(&weights, piece, pass),
         });
         let mut gradient = Mat::zeros(k, d);
         let (mut scalars, mut sound) = (vec![0.0; self.shape.scalars], true);

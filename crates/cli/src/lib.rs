@@ -28,8 +28,8 @@ mod units;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use didact_experiment::{Diagnostic, Size};
 use exit::Ending;
+use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 #[derive(Debug, Parser)]
 #[command(name = "didact", version, about, max_term_width = 100)]
@@ -169,19 +169,20 @@ struct Options {
     json: bool,
 }
 
-fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+/// Runs the program with these arguments, the first of which is its own name, and returns its exit code.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { exit::ERROR } else { 0 });
+            return if error.use_stderr() { exit::ERROR } else { 0 };
         }
     };
     match dispatch(cli.command) {
-        Ok(ending) => ending.into(),
+        Ok(ending) => ending.code(),
         Err(diagnostic) => {
             complain!("{diagnostic}");
-            ExitCode::from(exit::ERROR)
+            exit::ERROR
         }
     }
 }
