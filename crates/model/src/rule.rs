@@ -17,7 +17,7 @@ mod batch;
 mod curvature;
 mod labelled;
 
-pub use batch::{Batch, BatchRule, Expansion, kicks_one_by_one};
+pub use batch::{Batch, BatchRule, Expansion, expand_one_by_one, kicks_one_by_one};
 pub use curvature::{CurvatureAverages, CurvatureRule, Jumps, central_differences};
 pub use labelled::LabelledRule;
 

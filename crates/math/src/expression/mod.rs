@@ -15,10 +15,14 @@
 //! indicators. A [`Notation`] admits more: products without a sign, other names of a variable, squared lengths.
 //! At a break (`abs`, `sign`, `step`, `relu`, `max`, `min` where their argument vanishes) values and slopes are
 //! half-way between the two sides: that is what a Gaussian average tends to as its variance shrinks.
+//!
+//! A formula of many variables, such as the loss of a model, becomes a [`Graph`]: it gives all first and second derivatives, and a [`Tape`]
+//! computes them for many samples at once. A [`Notation`] with vectors writes such formulas in short: `sum(a[i]*tanh(h[i]), i)`.
 
 mod breaks;
 mod error;
 mod function;
+mod graph;
 mod jet;
 mod lanes;
 mod parser;
@@ -26,8 +30,9 @@ mod tree;
 
 pub use breaks::Break;
 pub use error::{ExpressionError, FormulaProblem};
+pub use graph::{Column, Graph, NodeId, Tape};
 pub use jet::Jet;
-pub use parser::{LONGEST, Notation};
+pub use parser::{LONGEST, MOST_TERMS, Notation};
 
 pub(crate) use error::nearest;
 pub(crate) use function::sigmoid;
