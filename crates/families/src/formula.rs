@@ -13,10 +13,11 @@ use super::{Family, ModelError, Reference, Refusal};
 use didact_math::expression::{Column, Expression, Graph, NodeId, Notation, Tape};
 use didact_math::linalg::Mat;
 use didact_math::random::{RngAddress, Stream};
+use didact_model::averages::{self, Points};
 use didact_model::problem::Problem;
 use didact_model::rule::{
-    Batch, BatchRule, CurvatureRule, Expansion, Jumps, Kick, LabelledRule, LocalRule, Sample, Shape,
-    central_differences,
+    Averages, Batch, BatchRule, CurvatureRule, Expansion, Jumps, Kick, LabelledRule, Law, LocalRule, Needed,
+    Sample, Shape, central_differences, expand_one_by_one,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -448,6 +449,26 @@ impl LocalRule for FormulaRule {
         );
     }
 
+    /// The sums of the default, over blocks of points.
+    fn averages(&self, law: &Law, needed: Needed, out: &mut Averages) {
+        let kicks = |points: &Points, slopes: &mut [f64]| {
+            let batch = Batch::new(points.fields, points.size, law.scalars, points.noise);
+            let copy = |i: usize, from: usize, values: &[f64]| {
+                slopes[i * points.size + from..][..values.len()].copy_from_slice(values);
+            };
+            self.tapes.kicks.run(points.size, |v| self.column(&batch, v), copy);
+        };
+        averages::by_quadrature_in_blocks(self.shape, kicks, law, needed, out);
+    }
+
+    /// The sums of the default, over blocks of points.
+    fn risk(&self, law: &Law) -> f64 {
+        let losses = |points: &Points, losses: &mut [f64]| {
+            self.loss_batch(&Batch::new(points.fields, points.size, law.scalars, points.noise), losses);
+        };
+        averages::mean_loss_in_blocks(losses, &Law { label_noise: 0.0, ..*law }).value
+    }
+
     fn batch(&self) -> Option<&dyn BatchRule> {
         Some(self)
     }
@@ -493,7 +514,7 @@ impl BatchRule for FormulaRule {
             if !out.losses.is_empty() {
                 self.loss_batch(batch, out.losses);
             }
-            return didact_model::rule::expand_one_by_one(self, batch, &mut out);
+            return expand_one_by_one(self, batch, &mut out);
         };
         // Derivatives along frozen fields are those along the label times its own slopes, where both were handed over.
         let told = !batch.labels.is_empty();

@@ -1,7 +1,7 @@
 //! Gaussian averages of any rule by deterministic quadrature of its `kick`: the slow, obvious way.
 
-use crate::rule::{Averages, CurvatureAverages, Kick, Law, LocalRule, Needed, Sample};
-use didact_math::gauss::expectation;
+use crate::rule::{Averages, CurvatureAverages, Kick, Law, LocalRule, Needed, Sample, Shape};
+use didact_math::gauss::{expectation, expectation_in_blocks};
 use didact_math::linalg::{Mat, cholesky_psd, symmetric_eigen};
 
 /// Evaluations of a rule per average: about 15 nodes per axis for four fields.
@@ -38,12 +38,22 @@ impl Coordinates {
         self.owners.len() + usize::from(self.noise > 0.0)
     }
 
-    /// Writes h = L z; returns the label noise.
-    fn fields(&self, z: &[f64], fields: &mut [f64]) -> f64 {
-        for (i, h) in fields.iter_mut().enumerate() {
-            *h = didact_math::linalg::dot(self.factor.row(i), &z[..self.owners.len()]);
+    /// Fields (P x n) and label noise of n points z (dimension x n).
+    fn block(&self, n: usize, z: &[f64], fields: &mut Vec<f64>, noise: &mut Vec<f64>) {
+        let r = self.owners.len();
+        fields.clear();
+        fields.resize(self.factor.rows() * n, 0.0);
+        for (i, fields) in fields.chunks_exact_mut(n).enumerate() {
+            for (factor, z) in self.factor.row(i).iter().zip(z.chunks_exact(n)) {
+                fields.iter_mut().zip(z).for_each(|(h, z)| *h += factor * z);
+            }
         }
-        if self.noise > 0.0 { self.noise * z[self.owners.len()] } else { 0.0 }
+        noise.clear();
+        if self.noise > 0.0 {
+            noise.extend(z[r * n..].iter().map(|z| self.noise * z));
+        } else {
+            noise.resize(n, 0.0);
+        }
     }
 
     /// A from D = E[kick zᵀ] = A L, with zeros in the columns of dependent rows.
@@ -71,9 +81,51 @@ fn factor_of_positive_part(covariance: &Mat) -> Mat {
     cholesky_psd(&roots.gram()).expect("a Gram matrix is positive semi-definite")
 }
 
+/// Fields and noise of some points at which a rule is averaged, samples last as in [`crate::rule::Batch`].
+#[derive(Debug, Clone, Copy)]
+pub struct Points<'a> {
+    /// P x size.
+    pub fields: &'a [f64],
+    /// Label noise per point.
+    pub noise: &'a [f64],
+    /// Number of points.
+    pub size: usize,
+}
+
+impl Points<'_> {
+    /// Calls `work` with every point and its number.
+    fn each(&self, scalars: &[f64], mut work: impl FnMut(usize, &Sample)) {
+        let mut fields = vec![0.0; self.fields.len() / self.size];
+        for j in 0..self.size {
+            fields.iter_mut().enumerate().for_each(|(k, h)| *h = self.fields[k * self.size + j]);
+            work(j, &Sample { fields: &fields, scalars, noise: self.noise[j] });
+        }
+    }
+}
+
 /// A, N and the scalar gradient of any rule, from `kick` alone.
 pub fn by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law, needed: Needed, out: &mut Averages) {
     let shape = rule.shape();
+    let mut kick = Kick::new(shape);
+    let kicks = |points: &Points, slopes: &mut [f64]| {
+        points.each(law.scalars, |j, sample| {
+            rule.kick(sample, &mut kick);
+            let all = kick.rows.iter().chain(&kick.scalars);
+            all.enumerate().for_each(|(i, slope)| slopes[i * points.size + j] = *slope);
+        });
+    };
+    by_quadrature_in_blocks(shape, kicks, law, needed, out);
+}
+
+/// The same of a rule that computes many samples at once: `kicks(points, slopes)` writes ∂loss/∂h_i and then ∂loss/∂a_j,
+/// (trained + scalars) x size.
+pub fn by_quadrature_in_blocks(
+    shape: Shape,
+    mut kicks: impl FnMut(&Points, &mut [f64]),
+    law: &Law,
+    needed: Needed,
+    out: &mut Averages,
+) {
     if !law.covariance.is_finite() {
         // A diverging run: the integrator finds out from the numbers.
         out.drift.fill(f64::NAN);
@@ -83,28 +135,33 @@ pub fn by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law, needed: Needed,
     }
     let coordinates = Coordinates::of(law);
     let (k, r) = (shape.trained, coordinates.owners.len());
-    let mut fields = vec![0.0; shape.rows()];
-    let mut kick = Kick::new(shape);
+    let (mut fields, mut noise, mut slopes) = (Vec::new(), Vec::new(), Vec::new());
     let outputs = k * r + k * k + shape.scalars;
-    let average = expectation(
+    let average = expectation_in_blocks(
         coordinates.dimension(),
         outputs,
-        |z, values| {
-            let noise = coordinates.fields(z, &mut fields);
-            rule.kick(&Sample { fields: &fields, scalars: law.scalars, noise }, &mut kick);
-            let (drift, rest) = values.split_at_mut(k * r);
-            let (square, scalars) = rest.split_at_mut(k * k);
-            for i in 0..k {
+        |n, z, values| {
+            coordinates.block(n, z, &mut fields, &mut noise);
+            slopes.resize((k + shape.scalars) * n, 0.0);
+            kicks(&Points { fields: &fields, noise: &noise, size: n }, &mut slopes);
+            let (drift, rest) = values.split_at_mut(k * r * n);
+            let (square, scalars) = rest.split_at_mut(k * k * n);
+            for (i, kick) in slopes.chunks_exact(n).take(k).enumerate() {
+                let products = |to: &mut [f64], other: &[f64]| {
+                    for ((to, a), b) in to.iter_mut().zip(kick).zip(other) {
+                        *to = a * b;
+                    }
+                };
                 for j in 0..r {
-                    drift[i * r + j] = kick.rows[i] * z[j];
+                    products(&mut drift[(i * r + j) * n..][..n], &z[j * n..][..n]);
                 }
                 if needed == Needed::DriftAndNoise {
                     for j in 0..k {
-                        square[i * k + j] = kick.rows[i] * kick.rows[j];
+                        products(&mut square[(i * k + j) * n..][..n], &slopes[j * n..][..n]);
                     }
                 }
             }
-            scalars.copy_from_slice(&kick.scalars);
+            scalars.copy_from_slice(&slopes[k * n..]);
         },
         BUDGET,
     );
@@ -158,17 +215,25 @@ pub fn risk_by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law) -> Quadrat
 
 /// `E[loss]` of a fresh sample with its label noise: the test loss.
 pub fn mean_loss_by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law) -> QuadratureEstimate {
+    let losses = |points: &Points, losses: &mut [f64]| {
+        points.each(law.scalars, |j, sample| losses[j] = rule.loss(sample));
+    };
+    mean_loss_in_blocks(losses, law)
+}
+
+/// The same of a rule that computes the losses of many samples at once.
+pub fn mean_loss_in_blocks(mut losses: impl FnMut(&Points, &mut [f64]), law: &Law) -> QuadratureEstimate {
     if !law.covariance.is_finite() {
         return QuadratureEstimate { value: f64::NAN, error: f64::NAN };
     }
     let coordinates = Coordinates::of(law);
-    let mut fields = vec![0.0; rule.shape().rows()];
-    let average = expectation(
+    let (mut fields, mut noise) = (Vec::new(), Vec::new());
+    let average = expectation_in_blocks(
         coordinates.dimension(),
         1,
-        |z, values| {
-            let noise = coordinates.fields(z, &mut fields);
-            values[0] = rule.loss(&Sample { fields: &fields, scalars: law.scalars, noise });
+        |n, z, values| {
+            coordinates.block(n, z, &mut fields, &mut noise);
+            losses(&Points { fields: &fields, noise: &noise, size: n }, values);
         },
         BUDGET,
     );

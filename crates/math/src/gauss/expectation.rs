@@ -54,6 +54,9 @@ const GEOMETRIC: f64 = 0.03;
 /// Standard errors within which a product rule must agree with the lattice to be preferred to it.
 const AGREEMENT: f64 = 5.0;
 
+/// Points whose values are asked for together: enough to hide what a call costs, few enough for the nearest cache.
+const BLOCK: usize = 64;
+
 /// E[f(z)], z ~ N(0, I), with about `budget` evaluations of `f(z, out)`.
 ///
 /// Up to five dimensions a product rule is used if it has converged (two sizes agree to 1e-9 of the size of f); else,
@@ -62,17 +65,28 @@ const AGREEMENT: f64 = 5.0;
 pub fn expectation(
     dimension: usize,
     outputs: usize,
-    mut f: impl FnMut(&[f64], &mut [f64]),
+    f: impl FnMut(&[f64], &mut [f64]),
+    budget: usize,
+) -> Average {
+    expectation_in_blocks(dimension, outputs, point_by_point(dimension, outputs, f), budget)
+}
+
+/// [`expectation`] of a function that computes many points at once: `f(n, z, out)` reads coordinate k of point j at `z[k * n + j]`
+/// and writes output o of it at `out[o * n + j]`. The sums are taken in the same order.
+pub fn expectation_in_blocks(
+    dimension: usize,
+    outputs: usize,
+    mut f: impl FnMut(usize, &[f64], &mut [f64]),
     budget: usize,
 ) -> Average {
     if dimension > TENSOR_DIMENSIONS {
-        return quasi_monte_carlo(dimension, outputs, budget, &mut f);
+        return lattice_average(dimension, outputs, budget, &mut f);
     }
     let product = tensor(dimension, outputs, budget, &mut f);
     if relative(&product.mean, &product.error) <= ACCEPTED {
         return product;
     }
-    let spread = quasi_monte_carlo(dimension, outputs, budget, &mut f);
+    let spread = lattice_average(dimension, outputs, budget, &mut f);
     let apart = (0..outputs).map(|o| (product.mean[o] - spread.mean[o]).abs());
     let agree = apart.clone().zip(&spread.error).all(|(apart, error)| apart <= AGREEMENT * error);
     let smaller = relative(&product.mean, &product.error) < relative(&spread.mean, &spread.error);
@@ -83,6 +97,78 @@ pub fn expectation(
     // lattice are random, so the distance from it is honest.
     let error = apart.zip(&product.error).map(|(apart, error)| error.max(apart)).collect();
     Average { error, ..product }
+}
+
+/// A function of single points as one of blocks.
+fn point_by_point(
+    dimension: usize,
+    outputs: usize,
+    mut f: impl FnMut(&[f64], &mut [f64]),
+) -> impl FnMut(usize, &[f64], &mut [f64]) {
+    let (mut point, mut values) = (vec![0.0; dimension], vec![0.0; outputs]);
+    move |n, z, out| {
+        for j in 0..n {
+            point.iter_mut().enumerate().for_each(|(k, x)| *x = z[k * n + j]);
+            f(&point, &mut values);
+            values.iter().enumerate().for_each(|(o, value)| out[o * n + j] = *value);
+        }
+    }
+}
+
+/// Sums over points that are collected into blocks.
+struct Blocks<'f, F> {
+    f: &'f mut F,
+    dimension: usize,
+    /// Coordinates, weights and values of a block; the coordinates of a point come together until the block is full.
+    points: Vec<f64>,
+    weights: Vec<f64>,
+    columns: Vec<f64>,
+    values: Vec<f64>,
+    sum: Vec<f64>,
+}
+
+impl<'f, F: FnMut(usize, &[f64], &mut [f64])> Blocks<'f, F> {
+    fn new(dimension: usize, outputs: usize, f: &'f mut F) -> Self {
+        let (points, weights, columns) = (Vec::new(), Vec::new(), Vec::new());
+        Self { f, dimension, points, weights, columns, values: Vec::new(), sum: vec![0.0; outputs] }
+    }
+
+    /// Adds weight f(z).
+    fn add(&mut self, weight: f64, z: &[f64]) {
+        self.points.extend_from_slice(z);
+        self.weights.push(weight);
+        if self.weights.len() == BLOCK {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        let n = self.weights.len();
+        if n == 0 {
+            return;
+        }
+        self.columns.clear();
+        for k in 0..self.dimension {
+            self.columns.extend((0..n).map(|j| self.points[j * self.dimension + k]));
+        }
+        self.values.resize(self.sum.len() * n, 0.0);
+        (self.f)(n, &self.columns, &mut self.values);
+        for (sum, values) in self.sum.iter_mut().zip(self.values.chunks_exact(n)) {
+            for (weight, value) in self.weights.iter().zip(values) {
+                *sum += weight * value;
+            }
+        }
+        self.points.clear();
+        self.weights.clear();
+        self.values.clear();
+    }
+
+    /// The sums, from zero again.
+    fn finish(&mut self) -> Vec<f64> {
+        self.flush();
+        let zeros = vec![0.0; self.sum.len()];
+        std::mem::replace(&mut self.sum, zeros)
+    }
 }
 
 /// The largest error in units of the largest mean.
@@ -96,17 +182,16 @@ fn tensor(
     dimension: usize,
     outputs: usize,
     budget: usize,
-    f: &mut impl FnMut(&[f64], &mut [f64]),
+    f: &mut impl FnMut(usize, &[f64], &mut [f64]),
 ) -> Average {
     // The three rules together cost (1 + (3/4)^d + (1/2)^d) n^d.
     let share = budget as f64 / (1.0 + 0.75f64.powi(dimension as i32) + 0.5f64.powi(dimension as i32));
     let nodes = (share.powf(1.0 / dimension.max(1) as f64) as usize).clamp(4, 361);
     let mut points = 0;
+    let mut blocks = Blocks::new(dimension, outputs, f);
     let mut average = |nodes: usize| {
-        let rule = rule(nodes);
-        let mut sum = vec![0.0; outputs];
-        points += product_sum(&rule, dimension, f, &mut sum);
-        sum
+        points += add_product(&rule(nodes), dimension, &mut blocks);
+        blocks.finish()
     };
     let (coarse, middle, mean) = (average(nodes / 2), average(nodes * 3 / 4), average(nodes));
     let apart = |other: &[f64]| -> Vec<f64> { other.iter().zip(&mean).map(|(a, b)| (a - b).abs()).collect() };
@@ -127,15 +212,14 @@ fn rule(nodes: usize) -> GaussianRule {
     }
 }
 
-fn product_sum(
+fn add_product<F: FnMut(usize, &[f64], &mut [f64])>(
     rule: &GaussianRule,
     dimension: usize,
-    f: &mut impl FnMut(&[f64], &mut [f64]),
-    sum: &mut [f64],
+    blocks: &mut Blocks<F>,
 ) -> usize {
     let n = rule.nodes.len();
     let total = n.pow(dimension as u32);
-    let (mut z, mut out) = (vec![0.0; dimension], vec![0.0; sum.len()]);
+    let mut z = vec![0.0; dimension];
     for point in 0..total {
         let (mut digits, mut weight) = (point, 1.0);
         for slot in &mut z {
@@ -143,10 +227,7 @@ fn product_sum(
             weight *= rule.weights[digits % n];
             digits /= n;
         }
-        f(&z, &mut out);
-        for (sum, value) in sum.iter_mut().zip(&out) {
-            *sum += weight * value;
-        }
+        blocks.add(weight, &z);
     }
     total
 }
@@ -158,27 +239,34 @@ pub fn quasi_monte_carlo(
     budget: usize,
     f: &mut impl FnMut(&[f64], &mut [f64]),
 ) -> Average {
+    lattice_average(dimension, outputs, budget, &mut point_by_point(dimension, outputs, f))
+}
+
+fn lattice_average(
+    dimension: usize,
+    outputs: usize,
+    budget: usize,
+    f: &mut impl FnMut(usize, &[f64], &mut [f64]),
+) -> Average {
     let wanted = (budget / SHIFTS).max(16);
     let points =
         (wanted.next_power_of_two() / if wanted.is_power_of_two() { 1 } else { 2 }).min(lattice::LARGEST);
     // Past the largest lattice more points mean more shifts.
     let shifts = SHIFTS.max(budget / points);
     let generator = lattice::generator(dimension);
-    let (mut z, mut out) = (vec![0.0; dimension], vec![0.0; outputs]);
+    let mut z = vec![0.0; dimension];
+    let mut blocks = Blocks::new(dimension, outputs, f);
     let (mut mean, mut square) = (vec![0.0; outputs], vec![0.0; outputs]);
     for shift in 0..shifts {
         let offsets: Vec<f64> = (0..dimension).map(|j| lattice::uniform(shift as u64, j as u64)).collect();
-        let mut sum = vec![0.0; outputs];
         for i in 0..points {
             for j in 0..dimension {
                 let whole = (i as u64).wrapping_mul(generator[j]) & (points as u64 - 1);
                 z[j] = normal_of(whole as f64 / points as f64 + offsets[j]);
             }
-            f(&z, &mut out);
-            for (sum, value) in sum.iter_mut().zip(&out) {
-                *sum += value;
-            }
+            blocks.add(1.0, &z);
         }
+        let sum = blocks.finish();
         // Running mean and sum of squared deviations (Welford), one entry per shift.
         for o in 0..outputs {
             let value = sum[o] / points as f64;
@@ -315,6 +403,22 @@ mod tests {
     fn the_same_call_gives_the_same_numbers() {
         let run = || expectation(7, 1, |z, out| out[0] = z[0] * z[6] + z[3].exp(), 10_000);
         assert_eq!(run().mean, run().mean);
+    }
+
+    #[test]
+    fn blocks_of_points_give_the_sums_of_single_points() {
+        for dimension in [1, 3, 6] {
+            let f = |z: &[f64]| [z.iter().sum::<f64>().abs(), z[0].exp()];
+            let one = expectation(dimension, 2, |z, out| out.copy_from_slice(&f(z)), 5000);
+            let whole = |n: usize, z: &[f64], out: &mut [f64]| {
+                for j in 0..n {
+                    let point: Vec<f64> = (0..dimension).map(|k| z[k * n + j]).collect();
+                    [out[j], out[n + j]] = f(&point);
+                }
+            };
+            let many = expectation_in_blocks(dimension, 2, whole, 5000);
+            assert_eq!((one.mean, one.error), (many.mean, many.error), "{dimension}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub mod quadrature;
 pub mod relu;
 pub mod series;
 
-pub use expectation::{Average, expectation};
+pub use expectation::{Average, expectation, expectation_in_blocks};
 pub use pairs::{PairAverages, pair_averages};
 pub use quadrature::GaussianRule;
 pub use series::HermiteSeries;
