@@ -3,7 +3,7 @@
 use crate::harness::{Times, timed};
 use didact_families::Model;
 use didact_families::committee::Committee;
-use didact_families::formula::Formula;
+use didact_families::formula::FormulaModel;
 use didact_families::lora::LoraSingleIndex;
 use didact_families::multi_index::MultiIndex;
 use didact_families::quadratic::QuadraticNetworks;
@@ -24,7 +24,7 @@ const TURNS: usize = 9;
 struct Pair {
     name: &'static str,
     family: Model,
-    formula: Formula,
+    formula: FormulaModel,
     scalars: Vec<f64>,
     /// Rows of length 1 that stay so, as the LoRA family asks for.
     sphere: bool,
@@ -35,21 +35,32 @@ fn pairs() -> Vec<Pair> {
     let erf = "(sum(erf(h[i]/sqrt(2)), i) - sum(erf(v[i]/sqrt(2)), i))^2/2";
     let pair = |name, family, formula| Pair { name, family, formula, scalars: vec![], sphere: false };
     vec![
-        pair("committee, erf, K = M = 2", Model::Committee(Committee::soft(2, 2, "erf(z/sqrt2)")), Formula::new(2, 2, 0, erf)),
-        pair("committee, erf, K = M = 4", Model::Committee(Committee::soft(4, 4, "erf(z/sqrt2)")), Formula::new(4, 4, 0, erf)),
+        pair(
+            "committee, erf, K = M = 2",
+            Model::Committee(Committee::soft(2, 2, "erf(z/sqrt2)")),
+            FormulaModel::new(2, 2, 0, erf),
+        ),
+        pair(
+            "committee, erf, K = M = 4",
+            Model::Committee(Committee::soft(4, 4, "erf(z/sqrt2)")),
+            FormulaModel::new(4, 4, 0, erf),
+        ),
         Pair {
             scalars: vec![0.5],
             sphere: true,
             ..pair(
                 "LoRA, erf",
                 Model::LoraSingleIndex(LoraSingleIndex::matched(0.4, "erf(z)")),
-                Formula { parameters: mu, ..Formula::new(1, 1, 1, "(erf(mu*v + a*h) - erf(v))^2/2") },
+                FormulaModel {
+                    parameters: mu,
+                    ..FormulaModel::new(1, 1, 1, "(erf(mu*v + a*h) - erf(v))^2/2")
+                },
             )
         },
         pair(
             "quadratic, p = p* = 4",
             Model::QuadraticNetworks(QuadraticNetworks::new(4, 4)),
-            Formula::new(4, 4, 0, "(|v|^2/4 - |h|^2/4)^2"),
+            FormulaModel::new(4, 4, 0, "(|v|^2/4 - |h|^2/4)^2"),
         ),
         pair(
             "multi-index, gelu, m = 3",
@@ -58,7 +69,7 @@ fn pairs() -> Vec<Pair> {
                 directions: 2,
                 ..MultiIndex::single("gelu", "z1+z2+z1*z2", Loss::PseudoHuber { kappa: 1.0 })
             }),
-            Formula::new(3, 2, 0, "sqrt(1 + (sum(gelu(h[i]), i)/3 - (v1 + v2 + v1*v2))^2) - 1"),
+            FormulaModel::new(3, 2, 0, "sqrt(1 + (sum(gelu(h[i]), i)/3 - (v1 + v2 + v1*v2))^2) - 1"),
         ),
     ]
 }

@@ -406,7 +406,8 @@ fn toml_characters(text: &str) -> Option<Vec<(usize, char)>> {
     let width = if is_long { 3 } else { 1 };
     let inner = text.get(width..text.len().checked_sub(width)?)?;
     // A line end right after three quotes is not part of the string.
-    let skipped = ["\r\n", "\n"].iter().find(|end| is_long && inner.starts_with(**end)).map_or(0, |end| end.len());
+    let skipped =
+        ["\r\n", "\n"].iter().find(|end| is_long && inner.starts_with(**end)).map_or(0, |end| end.len());
     let mut found = Vec::new();
     let mut rest = inner[skipped..].char_indices().map(|(at, c)| (at + width + skipped, c)).peekable();
     while let Some((at, c)) = rest.next() {
@@ -528,7 +529,8 @@ mod tests {
     #[test]
     fn the_characters_of_a_string_are_found_where_they_stand() {
         let read = |text: &str| -> Option<(String, Vec<usize>)> {
-            toml_characters(text).map(|all| (all.iter().map(|(_, c)| c).collect(), all.iter().map(|(at, _)| *at).collect()))
+            toml_characters(text)
+                .map(|all| (all.iter().map(|(_, c)| c).collect(), all.iter().map(|(at, _)| *at).collect()))
         };
         assert_eq!(read("\"a+b\""), Some(("a+b".into(), vec![1, 2, 3])));
         assert_eq!(read("'a\\b'"), Some(("a\\b".into(), vec![1, 2, 3])));

@@ -10,10 +10,10 @@
 //! The file is also the template of a family: parameters, [`Family`], and a rule with all three traits that a rule may have.
 
 use super::{Family, ModelError, Reference, Refusal};
-use didact_math::expression::{Column, Expression, Graph, NodeId, Notation, Tape};
+use didact_math::expression::{Expression, Graph, NodeId, Notation, Tape, VariableValues};
 use didact_math::linalg::Mat;
 use didact_math::random::{RngAddress, Stream};
-use didact_model::averages::{self, Points};
+use didact_model::averages::{self, QuadraturePoints};
 use didact_model::problem::Problem;
 use didact_model::rule::{
     Averages, Batch, BatchRule, CurvatureRule, Expansion, Jumps, Kick, LabelledRule, Law, LocalRule, Needed,
@@ -27,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 /// Any model: the loss of a sample as a formula of its fields, differentiated exactly.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Formula {
+pub struct FormulaModel {
     /// Rows that learn; the formula reads them through the fields `h1`, `h2`, …, also written `h[1]` (`h` if there is one).
     #[schemars(range(max = 2048))]
     pub trained: usize,
@@ -59,7 +59,7 @@ fn is_zero(count: &usize) -> bool {
 /// Samples on which a loss must be finite.
 const PROBES: usize = 64;
 
-impl Formula {
+impl FormulaModel {
     /// A loss of so many trained and frozen fields and scalars.
     pub fn new(trained: usize, frozen: usize, scalars: usize, loss: &str) -> Self {
         Self { trained, frozen, scalars, loss: loss.into(), own_frozen: 0, parameters: BTreeMap::new() }
@@ -88,15 +88,12 @@ impl Formula {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let single = [("h", "h1", trained), ("v", "v1", self.frozen), ("a", "a1", scalars)];
         let mut aliases = vec![("eps", "e")];
-        aliases.extend(single.iter().filter(|(.., count)| *count == 1).map(|(alias, name, _)| (*alias, *name)));
+        aliases
+            .extend(single.iter().filter(|(.., count)| *count == 1).map(|(alias, name, _)| (*alias, *name)));
         let constants: Vec<(&str, f64)> =
             self.parameters.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-        let notation = Notation {
-            aliases: &aliases,
-            vectors: &vectors,
-            constants: &constants,
-            ..Notation::default()
-        };
+        let notation =
+            Notation { aliases: &aliases, vectors: &vectors, constants: &constants, ..Notation::default() };
         Expression::parse_with(&self.loss, &names, notation)
             .map_err(|source| ModelError::Formula { name: "loss", source: Box::new(source) })
     }
@@ -119,10 +116,8 @@ impl Formula {
                     "a parameter cannot be called `{name}`\n\nhint: use a word that means nothing else in a formula"
                 ));
             }
-            let is_named = self
-                .loss
-                .split(|c: char| !(c.is_alphanumeric() || c == '_'))
-                .any(|word| word == name);
+            let is_named =
+                self.loss.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|word| word == name);
             if !is_named {
                 return invalid(format!("the loss does not name the parameter `{name}`"));
             }
@@ -135,7 +130,8 @@ impl Formula {
             return Err(ModelError::Zero { name: "trained" });
         }
         if self.own_frozen > self.frozen {
-            let message = format!("own-frozen is {}, but there are {} frozen rows", self.own_frozen, self.frozen);
+            let message =
+                format!("own-frozen is {}, but there are {} frozen rows", self.own_frozen, self.frozen);
             return Err(ModelError::Invalid { name: "own-frozen", message });
         }
         self.check_parameters()?;
@@ -150,7 +146,7 @@ impl Formula {
     }
 }
 
-impl Family for Formula {
+impl Family for FormulaModel {
     const NAME: &'static str = "formula";
     const SUMMARY: &'static str = "any model: the loss of a sample as a formula of its fields";
 
@@ -263,7 +259,8 @@ const MOST_CURVATURES: usize = 1 << 14;
 impl FormulaRule {
     fn new(loss: &Expression, shape: Shape) -> Self {
         let (rows, noise) = (shape.rows(), shape.rows() + shape.scalars);
-        let early: Vec<bool> = (0..=noise).map(|v| v == noise || (shape.trained..rows).contains(&v)).collect();
+        let early: Vec<bool> =
+            (0..=noise).map(|v| v == noise || (shape.trained..rows).contains(&v)).collect();
         let mut graph = Graph::new(&early);
         let loss = graph.add(loss);
         let moving: Vec<usize> = (0..shape.trained).chain(rows..noise).collect();
@@ -340,17 +337,17 @@ impl FormulaRule {
     }
 
     /// The values of a variable for the samples of a batch.
-    fn column<'a>(&self, batch: &Batch<'a>, variable: usize) -> Column<'a> {
+    fn column<'a>(&self, batch: &Batch<'a>, variable: usize) -> VariableValues<'a> {
         let (rows, n) = (self.shape.rows(), batch.size);
         let noise = rows + self.shape.scalars;
         if variable < rows {
-            Column::Each(&batch.fields[variable * n..(variable + 1) * n])
+            VariableValues::Each(&batch.fields[variable * n..(variable + 1) * n])
         } else if variable < noise {
-            Column::All(batch.scalars[variable - rows])
+            VariableValues::All(batch.scalars[variable - rows])
         } else if variable == noise {
-            Column::Each(batch.noise)
+            VariableValues::Each(batch.noise)
         } else {
-            Column::Each(batch.labels)
+            VariableValues::Each(batch.labels)
         }
     }
 
@@ -386,7 +383,8 @@ impl FormulaRule {
         let mut graph = self.graph.clone();
         let kicks = &self.slopes[..k];
         let fields: Vec<usize> = (0..rows).collect();
-        let mut by_fields: Vec<Vec<NodeId>> = kicks.iter().map(|kick| graph.gradient(*kick, &fields)).collect();
+        let mut by_fields: Vec<Vec<NodeId>> =
+            kicks.iter().map(|kick| graph.gradient(*kick, &fields)).collect();
         for i in 0..k {
             for j in 0..i {
                 // Second derivatives commute: one of the two is computed.
@@ -407,7 +405,12 @@ impl FormulaRule {
             (Tape::new(&graph, &trained, &given), Tape::new(&graph, &mixed, &given))
         });
         let (told, told_mixed) = told.unzip();
-        Second { trained: Tape::new(&graph, &trained, &[]), all: Tape::new(&graph, &all, &[]), told, told_mixed }
+        Second {
+            trained: Tape::new(&graph, &trained, &[]),
+            all: Tape::new(&graph, &all, &[]),
+            told,
+            told_mixed,
+        }
     }
 }
 
@@ -451,7 +454,7 @@ impl LocalRule for FormulaRule {
 
     /// The sums of the default, over blocks of points.
     fn averages(&self, law: &Law, needed: Needed, out: &mut Averages) {
-        let kicks = |points: &Points, slopes: &mut [f64]| {
+        let kicks = |points: &QuadraturePoints, slopes: &mut [f64]| {
             let batch = Batch::new(points.fields, points.size, law.scalars, points.noise);
             let copy = |i: usize, from: usize, values: &[f64]| {
                 slopes[i * points.size + from..][..values.len()].copy_from_slice(values);
@@ -463,7 +466,7 @@ impl LocalRule for FormulaRule {
 
     /// The sums of the default, over blocks of points.
     fn risk(&self, law: &Law) -> f64 {
-        let losses = |points: &Points, losses: &mut [f64]| {
+        let losses = |points: &QuadraturePoints, losses: &mut [f64]| {
             self.loss_batch(&Batch::new(points.fields, points.size, law.scalars, points.noise), losses);
         };
         averages::mean_loss_in_blocks(losses, &Law { label_noise: 0.0, ..*law }).value

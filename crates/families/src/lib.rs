@@ -199,7 +199,7 @@ macro_rules! families {
 
 families! {
     Committee(committee::Committee),
-    Formula(formula::Formula),
+    Formula(formula::FormulaModel),
     LoraSingleIndex(lora::LoraSingleIndex),
     LoraTwoLayer(lora::LoraTwoLayer),
     LowRankPerturbation(low_rank::LowRank),

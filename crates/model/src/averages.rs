@@ -83,7 +83,7 @@ fn factor_of_positive_part(covariance: &Mat) -> Mat {
 
 /// Fields and noise of some points at which a rule is averaged, samples last as in [`crate::rule::Batch`].
 #[derive(Debug, Clone, Copy)]
-pub struct Points<'a> {
+pub struct QuadraturePoints<'a> {
     /// P x size.
     pub fields: &'a [f64],
     /// Label noise per point.
@@ -92,7 +92,7 @@ pub struct Points<'a> {
     pub size: usize,
 }
 
-impl Points<'_> {
+impl QuadraturePoints<'_> {
     /// Calls `work` with every point and its number.
     fn each(&self, scalars: &[f64], mut work: impl FnMut(usize, &Sample)) {
         let mut fields = vec![0.0; self.fields.len() / self.size];
@@ -107,7 +107,7 @@ impl Points<'_> {
 pub fn by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law, needed: Needed, out: &mut Averages) {
     let shape = rule.shape();
     let mut kick = Kick::new(shape);
-    let kicks = |points: &Points, slopes: &mut [f64]| {
+    let kicks = |points: &QuadraturePoints, slopes: &mut [f64]| {
         points.each(law.scalars, |j, sample| {
             rule.kick(sample, &mut kick);
             let all = kick.rows.iter().chain(&kick.scalars);
@@ -121,7 +121,7 @@ pub fn by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law, needed: Needed,
 /// (trained + scalars) x size.
 pub fn by_quadrature_in_blocks(
     shape: Shape,
-    mut kicks: impl FnMut(&Points, &mut [f64]),
+    mut kicks: impl FnMut(&QuadraturePoints, &mut [f64]),
     law: &Law,
     needed: Needed,
     out: &mut Averages,
@@ -143,7 +143,7 @@ pub fn by_quadrature_in_blocks(
         |n, z, values| {
             coordinates.block(n, z, &mut fields, &mut noise);
             slopes.resize((k + shape.scalars) * n, 0.0);
-            kicks(&Points { fields: &fields, noise: &noise, size: n }, &mut slopes);
+            kicks(&QuadraturePoints { fields: &fields, noise: &noise, size: n }, &mut slopes);
             let (drift, rest) = values.split_at_mut(k * r * n);
             let (square, scalars) = rest.split_at_mut(k * k * n);
             for (i, kick) in slopes.chunks_exact(n).take(k).enumerate() {
@@ -215,14 +215,17 @@ pub fn risk_by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law) -> Quadrat
 
 /// `E[loss]` of a fresh sample with its label noise: the test loss.
 pub fn mean_loss_by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law) -> QuadratureEstimate {
-    let losses = |points: &Points, losses: &mut [f64]| {
+    let losses = |points: &QuadraturePoints, losses: &mut [f64]| {
         points.each(law.scalars, |j, sample| losses[j] = rule.loss(sample));
     };
     mean_loss_in_blocks(losses, law)
 }
 
 /// The same of a rule that computes the losses of many samples at once.
-pub fn mean_loss_in_blocks(mut losses: impl FnMut(&Points, &mut [f64]), law: &Law) -> QuadratureEstimate {
+pub fn mean_loss_in_blocks(
+    mut losses: impl FnMut(&QuadraturePoints, &mut [f64]),
+    law: &Law,
+) -> QuadratureEstimate {
     if !law.covariance.is_finite() {
         return QuadratureEstimate { value: f64::NAN, error: f64::NAN };
     }
@@ -233,7 +236,7 @@ pub fn mean_loss_in_blocks(mut losses: impl FnMut(&Points, &mut [f64]), law: &La
         1,
         |n, z, values| {
             coordinates.block(n, z, &mut fields, &mut noise);
-            losses(&Points { fields: &fields, noise: &noise, size: n }, values);
+            losses(&QuadraturePoints { fields: &fields, noise: &noise, size: n }, values);
         },
         BUDGET,
     );

@@ -3,7 +3,7 @@
 use crate::common::checked;
 use didact_families::Model;
 use didact_families::committee::Committee;
-use didact_families::formula::Formula;
+use didact_families::formula::FormulaModel;
 use didact_families::lora::LoraSingleIndex;
 use didact_families::multi_index::MultiIndex;
 use didact_families::quadratic::QuadraticNetworks;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// A family and the formula that spells it out, with where they start and how they are trained.
 struct Pair {
     family: Model,
-    formula: Formula,
+    formula: FormulaModel,
     q: Vec<Vec<f64>>,
     r: Vec<Vec<f64>>,
     scalars: Vec<f64>,
@@ -39,7 +39,7 @@ fn pairs() -> Vec<Pair> {
     vec![
         Pair {
             family: Model::Committee(Committee::soft(2, 2, "erf(z/sqrt2)")),
-            formula: Formula::new(
+            formula: FormulaModel::new(
                 2,
                 2,
                 0,
@@ -52,7 +52,7 @@ fn pairs() -> Vec<Pair> {
         },
         Pair {
             family: Model::Committee(Committee { train_output: true, ..Committee::soft(2, 1, "tanh") }),
-            formula: Formula::new(2, 1, 2, "(sum(a[i]*tanh(h[i]), i) - tanh(v))^2/2"),
+            formula: FormulaModel::new(2, 1, 2, "(sum(a[i]*tanh(h[i]), i) - tanh(v))^2/2"),
             q: two(),
             r: vec![vec![0.3], vec![-0.1]],
             scalars: vec![0.8, 0.6],
@@ -60,7 +60,7 @@ fn pairs() -> Vec<Pair> {
         },
         Pair {
             family: Model::QuadraticNetworks(QuadraticNetworks::new(2, 2)),
-            formula: Formula::new(2, 2, 0, "(|v|^2/2 - |h|^2/2)^2"),
+            formula: FormulaModel::new(2, 2, 0, "(|v|^2/2 - |h|^2/2)^2"),
             q: two(),
             r: vec![vec![0.3, 0.05], vec![0.1, 0.25]],
             scalars: vec![],
@@ -68,9 +68,9 @@ fn pairs() -> Vec<Pair> {
         },
         Pair {
             family: Model::LoraSingleIndex(LoraSingleIndex::matched(0.4, "tanh")),
-            formula: Formula {
+            formula: FormulaModel {
                 parameters: BTreeMap::from([("mu".into(), 0.4)]),
-                ..Formula::new(1, 1, 1, "(tanh(mu*v + a*h) - tanh(v))^2/2")
+                ..FormulaModel::new(1, 1, 1, "(tanh(mu*v + a*h) - tanh(v))^2/2")
             },
             q: vec![vec![1.0]],
             r: vec![vec![0.3]],
@@ -85,7 +85,7 @@ fn pairs() -> Vec<Pair> {
                 biases: Some(vec![0.2, 0.0]),
                 ..MultiIndex::single("gelu", "z1*z2 + z1", Loss::PseudoHuber { kappa: 1.0 })
             }),
-            formula: Formula::new(
+            formula: FormulaModel::new(
                 2,
                 2,
                 0,
@@ -171,8 +171,7 @@ fn formulas_that_spell_out_a_family_make_its_steps() {
 #[test]
 fn formulas_that_spell_out_a_family_descend_on_its_training_set() {
     let pairs = pairs();
-    let mean_field =
-        Dmft { sampling: Sampling { samples: 1024, ..Sampling::default() }, scrambles: 2 };
+    let mean_field = Dmft { sampling: Sampling { samples: 1024, ..Sampling::default() }, scrambles: 2 };
     for pair in [&pairs[0], &pairs[4]] {
         for (engine, dimension) in [(&FullBatch::default() as &dyn Engine, Some(80)), (&mean_field, None)] {
             let [own, written] = pair.problems(dimension).map(|problem| {
@@ -183,7 +182,8 @@ fn formulas_that_spell_out_a_family_descend_on_its_training_set() {
                 };
                 let problem = Problem { training, clock: Clock::Steps, ..problem };
                 let names = ["train_loss", "R[*,*]", "Q[*,*]"];
-                let observables = names.iter().flat_map(|n| observable::parse(n, &problem).unwrap()).collect();
+                let observables =
+                    names.iter().flat_map(|n| observable::parse(n, &problem).unwrap()).collect();
                 let record = Record::new(vec![0.0, 3.0, 6.0], observables);
                 engine.run(&problem, &record, &NoMonitor).unwrap()
             });

@@ -30,7 +30,7 @@ mod tree;
 
 pub use breaks::Break;
 pub use error::{ExpressionError, FormulaProblem};
-pub use graph::{Column, Graph, NodeId, Tape};
+pub use graph::{Graph, NodeId, Tape, VariableValues};
 pub use jet::Jet;
 pub use parser::{LONGEST, MOST_TERMS, Notation};
 

@@ -301,7 +301,8 @@ impl Parser<'_> {
     fn squared_length(&mut self, at: usize) -> Result<Node, Failure> {
         let (_, name) = self.take();
         let vector = self.notation.vectors.iter().find(|(known, _)| name == Token::Name((*known).into()));
-        let is_square = self.take_if('|') && self.take_if('^') && matches!(self.take().1, Token::Number(2.0, _));
+        let is_square =
+            self.take_if('|') && self.take_if('^') && matches!(self.take().1, Token::Number(2.0, _));
         let squares = vector
             .filter(|_| is_square)
             .map_or(0..0, |(_, components)| components.clone())

@@ -2,7 +2,7 @@
 //! any of them for many samples at once.
 //!
 //! ```
-//! use didact_math::expression::{Column, Expression, Graph, Tape};
+//! use didact_math::expression::{VariableValues, Expression, Graph, Tape};
 //!
 //! // f = (tanh(x) - y)^2/2 and its gradient.
 //! let formula = Expression::parse("(tanh(x) - y)^2/2", &["x", "y"]).unwrap();
@@ -13,7 +13,7 @@
 //!
 //! let (x, y) = ([0.0, 1.0], [0.5, 0.25]);
 //! let mut out = [[0.0; 2]; 3];
-//! tape.run(2, |variable| Column::Each([&x, &y][variable]), |entry, from, values| {
+//! tape.run(2, |variable| VariableValues::Each([&x, &y][variable]), |entry, from, values| {
 //!     out[entry][from..from + values.len()].copy_from_slice(values);
 //! });
 //! assert_eq!(out[0][0], 0.125);                                      // f(0, 1/2)
@@ -32,7 +32,7 @@ mod tape;
 #[cfg(test)]
 mod tests;
 
-pub use tape::{Column, Tape};
+pub use tape::{Tape, VariableValues};
 
 use super::Expression;
 use super::function::{Binary, Function};
@@ -457,8 +457,7 @@ impl Graph {
                 }
                 term => {
                     let term = self.build(term);
-                    let sum =
-                        if self.known[term.index()] == Known::Early { &mut early } else { &mut late };
+                    let sum = if self.known[term.index()] == Known::Early { &mut early } else { &mut late };
                     *sum = Some(match (*sum, negative) {
                         (None, false) => term,
                         (None, true) => self.negate(term),

@@ -15,7 +15,7 @@ const NARROW: usize = 8;
 
 /// The values of a variable for many samples.
 #[derive(Clone, Copy, Debug)]
-pub enum Column<'a> {
+pub enum VariableValues<'a> {
     /// One value per sample.
     Each(&'a [f64]),
     /// The same value for all of them.
@@ -164,7 +164,7 @@ impl Tape {
     pub fn run<'v>(
         &self,
         size: usize,
-        variable: impl Fn(usize) -> Column<'v>,
+        variable: impl Fn(usize) -> VariableValues<'v>,
         mut output: impl FnMut(usize, usize, &[f64]),
     ) {
         with_scratch(self.slots * WIDE, |room| {
@@ -187,7 +187,7 @@ impl Tape {
         &self,
         room: &mut [f64],
         samples: std::ops::Range<usize>,
-        variable: &impl Fn(usize) -> Column<'v>,
+        variable: &impl Fn(usize) -> VariableValues<'v>,
         output: &mut impl FnMut(usize, usize, &[f64]),
         run: fn(&[Instruction], &mut [[f64; W]]),
     ) {
@@ -195,8 +195,8 @@ impl Tape {
         for &(v, slot) in &self.loads {
             let slot = &mut slots[slot as usize];
             match variable(v) {
-                Column::All(value) => slot.fill(value),
-                Column::Each(values) => {
+                VariableValues::All(value) => slot.fill(value),
+                VariableValues::Each(values) => {
                     let values = &values[samples.clone()];
                     match values.first_chunk::<W>() {
                         Some(whole) => *slot = *whole,

@@ -47,7 +47,11 @@ impl Parser<'_> {
     /// An argument must reach as far as the comma behind it.
     fn expect_end_of_argument(&self, comma: usize) -> Result<(), Failure> {
         let (at, token) = self.peek();
-        if self.next == comma { Ok(()) } else { Err((*at, FormulaProblem::MissingOperator(token.describe()))) }
+        if self.next == comma {
+            Ok(())
+        } else {
+            Err((*at, FormulaProblem::MissingOperator(token.describe())))
+        }
     }
 
     /// The tokens that are the commas of the call whose parenthesis was just opened.
