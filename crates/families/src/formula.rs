@@ -131,7 +131,7 @@ impl FormulaModel {
         }
         if self.own_frozen > self.frozen {
             let message =
-                format!("own-frozen is {}, but there are {} frozen rows", self.own_frozen, self.frozen);
+                format!("own-frozen is {}, but frozen is {}", self.own_frozen, self.frozen);
             return Err(ModelError::Invalid { name: "own-frozen", message });
         }
         self.check_parameters()?;
