@@ -1,4 +1,4 @@
-//! Gives the build a fingerprint: a hash of all sources that compute results.
+//! Gives the build two fingerprints: a hash of all sources that compute results, and one of those that make something of them.
 //!
 //! Tables are found again by a digest that contains it, so that a change of the code computes anew what a change of the
 //! description alone would not. The hash covers names and contents of files, not times, and needs no repository: the same
@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// What computes results, relative to this crate. Reports, figures and the command line are not among it.
+/// What computes tables and answers, relative to this crate. Measures, reports, figures and the command line are not among it.
 const SOURCES: [&str; 11] = [
     "../math/src",
     "../model/src",
@@ -21,16 +21,24 @@ const SOURCES: [&str; 11] = [
     "src/spectra.rs",
 ];
 
+/// What makes measures, verdicts, figures and reports of them.
+const OUTCOME_SOURCES: [&str; 3] = ["../analysis/src", "../figure/src", "src"];
+
 fn main() {
+    println!("cargo::rustc-env=DIDACT_BUILD={:016x}", fingerprint(&SOURCES));
+    println!("cargo::rustc-env=DIDACT_OUTCOME_BUILD={:016x}", fingerprint(&OUTCOME_SOURCES));
+}
+
+fn fingerprint(sources: &[&str]) -> u64 {
     let here = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let mut hash = Fnv::new();
-    for source in SOURCES {
+    for source in sources {
         let path = here.join(source);
         println!("cargo::rerun-if-changed={}", path.display());
         hash.add(source.as_bytes());
         add(&path, &mut hash);
     }
-    println!("cargo::rustc-env=DIDACT_BUILD={:016x}", hash.0);
+    hash.0
 }
 
 /// Adds a file, or all files below a folder in the order of their names.

@@ -12,7 +12,7 @@ pub(crate) enum Ending {
     Done,
     /// A claim fails, whatever else: 1.
     ClaimFails,
-    /// A run failed, all replicas of a run diverged, or a scan has no answer at any point: 3.
+    /// A job failed, all replicas of a run diverged, or a scan has no answer at any point: 3.
     FailedJobs,
 }
 

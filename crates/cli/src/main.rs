@@ -81,6 +81,14 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Compare every file of a finished run with its digest
+    Verify {
+        /// Folder of the run
+        run: PathBuf,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Print what to cite for an experiment
     Cite {
         /// Description (TOML or JSON)
@@ -196,6 +204,7 @@ fn dispatch(command: Command) -> Result<Ending, Diagnostic> {
         Command::List { what, name, json } => commands::list::list(what.as_deref(), name.as_deref(), json),
         Command::Reproduce { what, options } => commands::reproduce::reproduce(&what, &options),
         Command::Report { run, json } => commands::report::report(&run, json),
+        Command::Verify { run, json } => commands::verify::verify(&run, json),
         Command::Cite { file } => commands::cite::cite(&file),
         Command::Schema { markdown } => Ok(commands::schema::schema(markdown)),
         Command::Completions { shell } => {

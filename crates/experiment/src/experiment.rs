@@ -1,7 +1,8 @@
 //! An experiment: every point of the sweep and every run at it, checked before anything is written.
 
 use crate::build;
-use crate::description::{Description, RunSpec, ScanSpec};
+use crate::description::{Description, MeasureKind, RunSpec, ScanSpec};
+use crate::input_files::InputFiles;
 use crate::left_out::LeftOut;
 use crate::names;
 use crate::overrides;
@@ -9,12 +10,17 @@ use crate::points::{self, Point};
 use crate::quantities;
 use crate::schedule::Schedule;
 use crate::source::{Diagnostic, Source};
+use crate::spectra;
+use crate::store::{Places, disk};
 use serde::Serialize;
-use serde_json::Value;
-use sha2::{Digest, Sha256};
+use serde_json::{Map, Value, json};
+use std::path::Path;
 
-/// Fingerprint of the sources that compute results, made by the build script.
+/// Fingerprint of the sources that compute tables and answers, made by the build script.
 pub const BUILD: &str = env!("DIDACT_BUILD");
+
+/// Fingerprint of the sources that make measures, verdicts, figures and reports of them.
+const OUTCOME_BUILD: &str = env!("DIDACT_OUTCOME_BUILD");
 
 /// How large a reproduction is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,6 +62,10 @@ pub struct Experiment {
     pub full: bool,
     /// Under `--quick`, and the description says what that changes.
     pub reduced_to_quick: bool,
+    /// Files that quantities read.
+    pub(crate) files: InputFiles,
+    /// Name of the folder.
+    name: String,
 }
 
 impl Experiment {
@@ -96,7 +106,15 @@ impl Experiment {
                 .map_err(|e| Diagnostic::new(e).at_key(&source, &format!("scan.{index}.quantity")))?;
             grids.push(points::expand(&scan.over, &format!("scan.{index}.over"), &source)?);
         }
-        Ok(Self { resolved, source, points, runs, grids, full, reduced_to_quick })
+        let files = InputFiles::of(&resolved, (&points, &grids), &source)?;
+        let name = folder_name(&resolved, &runs, &files);
+        Ok(Self { resolved, source, points, runs, grids, full, reduced_to_quick, files, name })
+    }
+
+    /// The runs of which there is no table below `root`, in journals or finished folders of this experiment or of another.
+    pub fn missing_runs(&self, root: &Path) -> Vec<&Run> {
+        let places = Places::of(root, self.folder_name());
+        self.runs.iter().filter(|run| !places.has_table(&run.key)).collect()
     }
 
     /// Points of all scans together.
@@ -119,19 +137,39 @@ impl Experiment {
     }
 
     /// `<slug>-<hash>`.
-    pub fn folder_name(&self) -> String {
-        format!("{}{}", self.folder_prefix(), digest(&self.resolved, 6))
+    pub fn folder_name(&self) -> &str {
+        &self.name
     }
 
-    /// What the folders of this experiment have in common as it is edited.
-    pub fn folder_prefix(&self) -> String {
-        format!("{}-", slug(&self.resolved.title))
+    /// The inputs of a scan at a point of its grid, and the digest of all that its answer depends on.
+    pub(crate) fn inputs_at(&self, scan: &ScanSpec, point: &Point) -> (Map<String, Value>, String) {
+        let given: Map<String, Value> =
+            scan.inputs.iter().chain(&point.values).map(|(k, v)| (k.clone(), v.clone())).collect();
+        let key =
+            json!({ "point": scan.quantity, "inputs": self.files.digested(&scan.quantity, given.clone()) });
+        (self.files.located(&scan.quantity, given), digest(&key, 16))
     }
 }
 
-/// Digest of all that a scan depends on.
-pub(crate) fn key_of_scan(scan: &ScanSpec) -> String {
-    digest(&ScanSpec { name: String::new(), ..scan.clone() }, 16)
+/// `<slug>-<hash>`; the hash is of the whole description, of all that its runs depend on, and of the contents of files that
+/// quantities read.
+fn folder_name(resolved: &Description, runs: &[Run], files: &InputFiles) -> String {
+    // Where a file lies does not matter, only what it holds.
+    let mut described = resolved.clone();
+    for scan in &mut described.scan {
+        let inputs = std::mem::take(&mut scan.inputs).into_iter().collect();
+        scan.inputs = files.digested(&scan.quantity, inputs).into_iter().collect();
+    }
+    for measure in &mut described.measure {
+        if let MeasureKind::Quantity(measure) = &mut measure.kind {
+            let inputs = std::mem::take(&mut measure.inputs).into_iter().collect();
+            measure.inputs = files.digested(&measure.quantity, inputs).into_iter().collect();
+        }
+    }
+    let keys: Vec<&str> = runs.iter().map(|run| run.key.as_str()).collect();
+    let all =
+        json!({ "description": described, "runs": keys, "files": files.digests(), "outcome": OUTCOME_BUILD });
+    format!("{}-{}", slug(&resolved.title), digest(&all, 6))
 }
 
 /// Leading bytes of the digest of a part of a description, the version and the build: the same for the same description as long
@@ -139,7 +177,9 @@ pub(crate) fn key_of_scan(scan: &ScanSpec) -> String {
 fn digest(described: &impl Serialize, bytes: usize) -> String {
     let value: Value = serde_json::to_value(described).expect("a description is plain data");
     let text = format!("didact {} {BUILD}\n{value}", env!("CARGO_PKG_VERSION"));
-    Sha256::digest(text.as_bytes()).iter().take(bytes).map(|b| format!("{b:02x}")).collect()
+    let mut digits = disk::digest(text.as_bytes());
+    digits.truncate(2 * bytes);
+    digits
 }
 
 /// Describes one run at one point to its engine: changes, problem, record, stages, schedule.
@@ -149,14 +189,20 @@ fn prepare(
     point: &Point,
     source: &Source,
 ) -> Result<Run, Diagnostic> {
-    let here = overrides::with(description, &run.set, source, "run")?;
-    let engine_alone = RunSpec { engine: run.engine.clone(), ..RunSpec::default() };
-    let key = digest(&Description { run: vec![engine_alone], ..here.of_runs() }, 16);
+    let here = spectra::resolve_last(overrides::with(description, &run.set, source, "run")?, source)?;
     let engine = run.engine.engine().map_err(|error| {
         let message = format!("the {} of run `{}` {}", error.option, run.name, error.problem);
         Diagnostic::new(message).at_key(source, &format!("run.{}", error.option))
     })?;
     let (record, stages) = build::stages(&here, source)?;
+    let engine_alone = RunSpec { engine: run.engine.clone(), ..RunSpec::default() };
+    let description = Description { run: vec![engine_alone], ..here.of_runs() };
+    // A stage may change the spectrum to that of a file by its parts: the numbers are what its result depends on.
+    let spectra = stages.iter().map(|stage| &stage.draft.spectrum);
+    let spectra: Vec<_> = spectra.filter(|own| **own != stages[stages.len() - 1].draft.spectrum).collect();
+    let numbers: Vec<_> = spectra.iter().map(|s| (s.eigenvalues(), s.weights())).collect();
+    let key =
+        if numbers.is_empty() { digest(&description, 16) } else { digest(&(&description, numbers), 16) };
     let schedule = Schedule::new(engine, record, stages, source)?;
     Ok(Run { point: point.clone(), name: run.name.clone(), schedule, key })
 }

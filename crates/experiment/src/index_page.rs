@@ -33,7 +33,7 @@ pub struct Entry {
 impl Entry {
     /// Reads the folder of a finished experiment; `None` if it is not whole.
     pub fn read(name: &str, folder: &Path) -> Option<Self> {
-        let done = finished(folder)?;
+        let done = finished(folder).ok()?;
         let text = std::fs::read_to_string(folder.join("provenance.json")).ok()?;
         let provenance: serde_json::Value = serde_json::from_str(&text).ok()?;
         let description: toml::Table =
@@ -170,6 +170,8 @@ fn duration(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Provenance;
+    use crate::store::folder::{Assembly, sample_provenance};
 
     fn claim(verdict: Verdict) -> Judged {
         Judged {
@@ -218,14 +220,18 @@ mod tests {
     fn an_entry_is_what_its_folder_says() {
         let root = std::env::temp_dir().join(format!("didact-index-{}", std::process::id()));
         let folder = root.join("an-experiment-0123");
-        std::fs::create_dir_all(&folder).unwrap();
-        let put = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
-        put("description.toml", "title = \"An experiment\"\n");
-        put("fig-b.svg", "<svg/>");
-        put("fig-a.svg", "<svg/>");
-        put("results.json", r#"{"measures": [], "claims": []}"#);
+        let assembly = Assembly::new(&root).unwrap();
+        for (name, text) in [
+            ("description.toml", "title = \"An experiment\"\n"),
+            ("fig-b.svg", "<svg/>"),
+            ("fig-a.svg", "<svg/>"),
+            ("results.json", r#"{"measures": [], "claims": []}"#),
+        ] {
+            assembly.add(name, text.as_bytes()).unwrap();
+        }
         assert!(Entry::read("x", &folder).is_none(), "not whole yet");
-        put("provenance.json", r#"{"complete": true, "failures": [], "wall-seconds": 1.5, "size": "quick"}"#);
+        let provenance = Provenance { size: "quick".into(), wall_seconds: 1.5, ..sample_provenance() };
+        assembly.install(&folder, provenance, false).unwrap();
         let entry = Entry::read("paper/x", &folder).unwrap();
         assert_eq!((entry.title.as_str(), entry.folder.as_str()), ("An experiment", "an-experiment-0123"));
         assert_eq!(

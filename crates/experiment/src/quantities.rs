@@ -1,14 +1,14 @@
 //! The registry of quantities: `family/name` with inputs, as command line, scans and measures ask for them.
 
-use crate::description::ScanSpec;
+use crate::guard;
 use crate::points::Point;
 use crate::source::nearest;
 use didact_families::Model;
-use didact_model::Monitor;
 use didact_model::quantity::{Answer, Quantity};
-use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Every quantity with its path, `group/name`.
 pub fn all() -> Vec<(String, &'static Quantity)> {
@@ -48,14 +48,17 @@ pub fn check<'a>(path: &str, inputs: impl IntoIterator<Item = &'a str>) -> Resul
     }
 }
 
-/// Its named entries.
-pub fn compute(path: &str, inputs: &Map<String, Value>) -> Result<Answer, String> {
-    find(path)?.evaluate(inputs).map_err(|e| e.to_string())
+/// Its named entries. A panic, which is a fault of the program, is an error that asks to be reported.
+pub fn compute(path: &str, inputs: &Map<String, Value>) -> Result<Answer, NoAnswer> {
+    let quantity = find(path).map_err(NoAnswer::Refused)?;
+    let with = || format!("`{path}` with {}", Value::Object(inputs.clone()));
+    let answer = guard::caught(with, || quantity.evaluate(inputs)).map_err(NoAnswer::Failed)?;
+    answer.map_err(|error| NoAnswer::Refused(error.to_string()))
 }
 
-/// One entry of it (the first unless named) as a number.
+/// One entry of it (the first unless named) as a number. A panic is left to the caller, which knows what asked.
 pub fn number(path: &str, inputs: &Map<String, Value>, entry: Option<&str>) -> Result<f64, String> {
-    let answer = compute(path, inputs)?;
+    let answer = find(path)?.evaluate(inputs).map_err(|e| e.to_string())?;
     let found = match entry {
         Some(name) => answer.iter().find(|(n, _)| *n == name),
         None => answer.first(),
@@ -69,8 +72,28 @@ pub fn number(path: &str, inputs: &Map<String, Value>, entry: Option<&str>) -> R
 /// Named entries of an answer.
 pub type Entries = BTreeMap<String, Value>;
 
-/// Answers of a quantity over a grid, or why there is none.
-pub type Rows = Vec<Result<Entries, String>>;
+/// Why a quantity has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoAnswer {
+    /// There is none for these inputs, which is an answer too.
+    Refused(String),
+    /// The program failed: the next run tries again.
+    Failed(String),
+}
+
+impl fmt::Display for NoAnswer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Refused(why) | Self::Failed(why)) = self;
+        out.write_str(why)
+    }
+}
+
+/// The answer of a quantity at one point, or why there is none.
+pub type Answered = Result<Entries, NoAnswer>;
+
+/// Answers of a quantity over a grid.
+pub type Rows = Vec<Answered>;
 
 /// A quantity tabulated over a grid: the grid point and the entries, or why there are none.
 #[derive(Debug, Clone)]
@@ -78,22 +101,7 @@ pub struct Scan {
     /// Name of the scan.
     pub name: String,
     /// One row per grid point.
-    pub rows: Vec<(Point, Result<Entries, String>)>,
-}
-
-/// The answers of a scan over its grid; `None` when it was stopped.
-pub fn scan(spec: &ScanSpec, grid: &[Point], monitor: &dyn Monitor) -> Option<Rows> {
-    let rows = grid.par_iter().map(|point| {
-        if monitor.cancelled() {
-            return None;
-        }
-        let inputs = spec.inputs.iter().chain(&point.values).map(|(k, v)| (k.clone(), v.clone())).collect();
-        let entries = compute(&spec.quantity, &inputs)
-            .map(|answer| answer.into_iter().map(|(name, value)| (name.to_string(), value)).collect());
-        monitor.advance(1.0);
-        Some(entries)
-    });
-    rows.collect()
+    pub rows: Vec<(Point, Answered)>,
 }
 
 impl Scan {
@@ -102,6 +110,11 @@ impl Scan {
         self.rows.iter().filter_map(|(point, answer)| {
             answer.as_ref().err().map(|why| format!("scan {} at {}: {why}", self.name, point.label()))
         })
+    }
+
+    /// How many points the program failed at, which the next run tries again.
+    pub fn failed_points(&self) -> usize {
+        self.rows.iter().filter(|(_, answer)| matches!(answer, Err(NoAnswer::Failed(_)))).count()
     }
 
     /// The table as CSV: inputs, then entries; a point without an answer has an empty row.

@@ -1,6 +1,7 @@
 //! What the runs of an experiment gave, by point of the sweep and name of the run.
 
 use crate::description::Overrides;
+use crate::input_files::InputFiles;
 use crate::points::Point;
 use crate::quantities::Scan;
 use didact_model::Trajectory;
@@ -70,6 +71,8 @@ pub struct Results {
     pub tables: BTreeMap<(usize, String), Result<Trajectory, String>>,
     /// Quantities over their grids.
     pub scans: Vec<Scan>,
+    /// Files that quantities read.
+    pub files: InputFiles,
 }
 
 impl Results {

@@ -38,7 +38,9 @@ pub(crate) fn html(scan: &Scan, words: &Words, prose: &mut Prose) -> Option<Stri
             (Some(row), _) => {
                 body += &entries.iter().map(|name| cell("td", find(row, name))).collect::<String>();
             }
-            (None, Err(why)) => body += &format!("<td colspan={}>{}</td>", entries.len(), escape(why)),
+            (None, Err(why)) => {
+                body += &format!("<td colspan={}>{}</td>", entries.len(), escape(&why.to_string()));
+            }
             (None, Ok(_)) => {}
         }
         body += "</tr>\n";
@@ -102,18 +104,20 @@ fn find<'a>(row: &'a [(String, String)], name: &str) -> &'a str {
 mod tests {
     use super::*;
     use crate::points::Point;
+    use crate::quantities::NoAnswer;
     use serde_json::json;
 
     #[test]
     fn a_scan_shows_what_varies_and_what_was_found() {
-        let row = |index: usize, kappa: f64, found: Result<Value, String>| {
+        let row = |index: usize, kappa: f64, found: Result<Value, NoAnswer>| {
             let model = json!({ "family": "f", "loss": { "kind": "huber", "kappa": kappa } });
             let values = [("model".to_string(), model)].into();
             let entries =
                 found.map(|v| [("delta".to_string(), v), ("curve".to_string(), json!(vec![0.5; 99]))].into());
             (Point { index, values }, entries)
         };
-        let rows = vec![row(0, 1.0, Ok(json!(6.25))), row(1, 2.0, Err("no <answer>".into()))];
+        let rows =
+            vec![row(0, 1.0, Ok(json!(6.25))), row(1, 2.0, Err(NoAnswer::Refused("no <answer>".into())))];
         let scan = Scan { name: "losses".into(), rows };
         let html = html(&scan, &Words::default(), &mut Prose::default()).unwrap();
         assert!(html.contains("<h3>losses</h3>"));

@@ -225,6 +225,15 @@ fn try_handing_over(stages: &[PlannedStage], seed: u64, source: &Source) -> Resu
             let hint = "a stage may change any key that leaves the numbers of students, teachers and scalars";
             return Err(Diagnostic::new(message).hint(hint).at_key(source, &key("set")));
         }
+        let spaces = |stage: &PlannedStage| stage.draft.spectrum.weights().to_vec();
+        if spaces(before) != spaces(after) {
+            let message = format!(
+                "the inputs of stage {} have other eigenspaces than those of what follows it, which goes on from its overlaps in each of them",
+                index + 1
+            );
+            let hint = "a stage may change the eigenvalues, not how many there are and how many dimensions have them";
+            return Err(Diagnostic::new(message).hint(hint).at_key(source, &key("set")));
+        }
         if before.restart.is_some() {
             let state = before.draft.start.draw(&setting);
             let next = state.and_then(|overlaps| {

@@ -1,10 +1,11 @@
 //! From the spectrum of a description to eigenvalues and weights.
 
-use crate::description::{Description, SpectrumSpec};
+use crate::description::{Description, SpectrumSpec, Values};
 use crate::source::{Diagnostic, Source};
 use didact_model::Spectrum;
 use didact_model::spectrum::SpectrumError;
 use didact_model::spectrum::file::{self, FileError};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// Why a spectrum cannot be built.
@@ -42,27 +43,62 @@ pub fn build(spec: &SpectrumSpec, source: &Source) -> Result<Spectrum, SpectraEr
     }
 }
 
-/// Replaces every file by what it says, so that the description is whole without it and its hash knows the numbers.
+/// Replaces every file by what it says, so that the description is whole without it and its hash knows the numbers: the spectrum
+/// of the inputs, and those in changes by stages, runs, the sweep, `[quick]` and `[full]`, however deep they stand there.
 pub fn resolve(mut description: Description, source: &Source) -> Result<Description, Diagnostic> {
-    description.data.spectrum = written_out(description.data.spectrum, source)?;
-    let runs = description.run.iter_mut().map(|run| &mut run.set);
-    let sizes = [&mut description.quick, &mut description.full];
-    for set in runs.chain(sizes) {
-        let Some(value) = set.get_mut("data.spectrum") else { continue };
-        // What is no spectrum is refused where overrides are applied, with the key it stands under.
-        if let Ok(spec) = serde_json::from_value::<SpectrumSpec>(value.clone()) {
-            *value = serde_json::to_value(written_out(spec, source)?).map_err(Diagnostic::new)?;
+    description.data.spectrum = written_out(description.data.spectrum, source, "data.spectrum")?;
+    let stages = description.training.iter_mut().flat_map(|training| &mut training.stage).enumerate();
+    for (index, stage) in stages {
+        let owner = format!("training.stage.{index}.set");
+        stage.set.values_mut().try_for_each(|value| write_out_within(value, source, &owner))?;
+    }
+    for (index, run) in description.run.iter_mut().enumerate() {
+        let owner = format!("run.{index}.set");
+        run.set.values_mut().try_for_each(|value| write_out_within(value, source, &owner))?;
+    }
+    for (owner, set) in [("quick", &mut description.quick), ("full", &mut description.full)] {
+        set.values_mut().try_for_each(|value| write_out_within(value, source, owner))?;
+    }
+    for values in description.sweep.values_mut() {
+        if let Values::List(list) = values {
+            list.iter_mut().try_for_each(|value| write_out_within(value, source, "sweep"))?;
         }
     }
     Ok(description)
 }
 
-fn written_out(spec: SpectrumSpec, source: &Source) -> Result<SpectrumSpec, Diagnostic> {
+/// Replaces the file of a spectrum that came about by changes key by key.
+pub(crate) fn resolve_last(mut description: Description, source: &Source) -> Result<Description, Diagnostic> {
+    description.data.spectrum = written_out(description.data.spectrum, source, "data.spectrum")?;
+    Ok(description)
+}
+
+/// Replaces every spectrum of a file in a value.
+fn write_out_within(value: &mut Value, source: &Source, owner: &str) -> Result<(), Diagnostic> {
+    match value {
+        Value::Array(list) => list.iter_mut().try_for_each(|value| write_out_within(value, source, owner)),
+        Value::Object(fields) => {
+            let is_file = fields.get("kind").is_some_and(|kind| kind == "file");
+            // What is no spectrum is refused where overrides are applied, with the key it stands under.
+            match serde_json::from_value::<SpectrumSpec>(Value::Object(fields.clone())) {
+                Ok(spec) if is_file => {
+                    let explicit = written_out(spec, source, owner)?;
+                    *value = serde_json::to_value(explicit).map_err(Diagnostic::new)?;
+                    Ok(())
+                }
+                _ => fields.values_mut().try_for_each(|value| write_out_within(value, source, owner)),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+fn written_out(spec: SpectrumSpec, source: &Source, key: &str) -> Result<SpectrumSpec, Diagnostic> {
     if !matches!(spec, SpectrumSpec::File { .. }) {
         return Ok(spec);
     }
     let read = build(&spec, source);
-    let spectrum = read.map_err(|e| Diagnostic::new(e).at_key(source, "data.spectrum"))?;
+    let spectrum = read.map_err(|e| Diagnostic::new(e).at_key(source, key))?;
     Ok(SpectrumSpec::Explicit {
         eigenvalues: spectrum.eigenvalues().to_vec(),
         weights: Some(spectrum.weights().to_vec()),
@@ -70,7 +106,7 @@ fn written_out(spec: SpectrumSpec, source: &Source) -> Result<SpectrumSpec, Diag
 }
 
 /// A path relative to the folder of the description.
-fn beside(source: &Source, path: &str) -> PathBuf {
+pub(crate) fn beside(source: &Source, path: &str) -> PathBuf {
     let folder = Path::new(&source.name).parent().unwrap_or_else(|| Path::new(""));
     folder.join(path)
 }
@@ -103,6 +139,16 @@ mod tests {
         other.text += "[[run]]\nname = \"a\"\nengine = \"ode\"\nset = { \"data.spectrum\" = { kind = \"file\", path = \"eigenvalues.csv\" } }\n";
         let set = &other.description().unwrap().run[0].set;
         assert_eq!(set["data.spectrum"]["kind"], "explicit", "files of a single run are written out too");
+        let file = "{ kind = \"file\", path = \"eigenvalues.csv\" }";
+        let mut deep = source("");
+        deep.text = format!(
+            "title = \"x\"\nquick = {{ data = {{ spectrum = {file} }} }}\nsweep = {{ \"data.spectrum\" = [{file}, {{ kind = \"isotropic\" }}] }}\n\
+             training = {{ learning-rate = 1, stage = [{{ until = {{ time = 1 }}, set = {{ data = {{ spectrum = {file} }} }} }}] }}\n\
+             run = [{{ name = \"a\", engine = \"ode\", set = {{ data = {{ spectrum = {file} }} }} }}]\n"
+        );
+        let text = serde_json::to_string(&deep.description().unwrap()).unwrap();
+        assert_eq!(text.matches("\"kind\":\"explicit\"").count(), 4, "{text}");
+        assert!(!text.contains("eigenvalues.csv"), "{text}");
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -1,7 +1,7 @@
 //! What is worth knowing of a finished folder beyond its claims: replicas that diverged, errors of quadrature, scans
 //! without an answer. It is read from the files of the runs, so that it is the same for a new run and for one that is found.
 
-use crate::store::Answers;
+use crate::store::{Answers, disk};
 use didact_model::Outcome;
 use didact_model::trajectory::Statistics;
 use serde::Deserialize;
@@ -52,11 +52,10 @@ impl Summary {
         let mut scans = Vec::new();
         for path in json_files(folder) {
             let Some(name) = path.file_stem().and_then(|s| s.to_str()) else { continue };
-            let Ok(text) = std::fs::read_to_string(&path) else { continue };
-            if let Ok(header) = serde_json::from_str::<Ended>(&text) {
+            let Ok(bytes) = disk::read(&path) else { continue };
+            if let Ok(header) = serde_json::from_slice::<Ended>(&bytes) {
                 runs.entry(name.into()).or_default().add(&header);
-            } else if let (Some(scan), Ok(answers)) =
-                (name.strip_prefix("scan-"), serde_json::from_str::<Answers>(&text))
+            } else if let (Some(scan), Some(answers)) = (name.strip_prefix("scan-"), Answers::of_file(&bytes))
             {
                 let failed = answers.rows.iter().filter(|r| r.is_err()).count();
                 scans.push(ScanSummary { name: scan.into(), points: answers.rows.len(), failed });
@@ -92,18 +91,10 @@ impl RunSummary {
     }
 }
 
-/// What is in a folder, by name.
-fn entries(folder: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> =
-        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    paths
-}
-
 /// The JSON files of a folder and of the folders of its points.
 fn json_files(folder: &Path) -> Vec<PathBuf> {
-    let here = entries(folder);
+    let here = disk::entries(folder);
     let points: Vec<PathBuf> =
-        here.iter().filter(|path| path.is_dir()).flat_map(|path| entries(path)).collect();
+        here.iter().filter(|path| path.is_dir()).flat_map(|path| disk::entries(path)).collect();
     here.into_iter().chain(points).filter(|path| path.extension().is_some_and(|e| e == "json")).collect()
 }

@@ -130,8 +130,7 @@ impl FormulaModel {
             return Err(ModelError::Zero { name: "trained" });
         }
         if self.own_frozen > self.frozen {
-            let message =
-                format!("own-frozen is {}, but frozen is {}", self.own_frozen, self.frozen);
+            let message = format!("own-frozen is {}, but frozen is {}", self.own_frozen, self.frozen);
             return Err(ModelError::Invalid { name: "own-frozen", message });
         }
         self.check_parameters()?;

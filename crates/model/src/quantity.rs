@@ -12,6 +12,8 @@ pub enum Kind {
     Count,
     /// A word.
     Text,
+    /// The path of a file; results depend on what it holds, and a description names it relative to itself.
+    File,
     /// `true` or `false`.
     Flag,
     /// A list of real numbers; a lone number is a list of one.
@@ -31,6 +33,7 @@ impl Kind {
             Self::Number => "number",
             Self::Count => "whole number from 1",
             Self::Text => "word",
+            Self::File => "path of a file",
             Self::Flag => "true or false",
             Self::Numbers => "list of numbers",
             Self::Matrix => "square matrix",
@@ -148,6 +151,7 @@ fn check(input: &Input, value: &Value) -> Result<(), QuantityError> {
             (value.as_f64().is_some_and(|v| v >= 1.0 && v.fract() == 0.0), "a whole number, at least 1")
         }
         Kind::Text => (value.is_string(), "a word"),
+        Kind::File => (value.is_string(), "the path of a file"),
         Kind::Flag => (value.is_boolean(), "true or false"),
         Kind::Numbers => (numbers(value).is_some(), "a list of finite numbers such as [1, 0.5]"),
         Kind::Matrix => {
@@ -186,7 +190,7 @@ impl Arguments {
         self.number(name) as usize
     }
 
-    /// A word.
+    /// A word, or the path of a file.
     pub fn text(&self, name: &str) -> &str {
         self.0[name].as_str().expect("checked")
     }

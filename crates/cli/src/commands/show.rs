@@ -25,12 +25,13 @@ pub(crate) fn finished(title: &str, run: &Finished, as_json: bool) -> (Option<Va
     let divergences = summary.runs.iter().filter(|r| r.diverged > 0).map(diverged).collect();
     some_lines("diverged", "diverged", divergences);
     some_lines("quadrature", "quadrature", summary.runs.iter().filter_map(quadrature).collect());
+    some_lines("healed", "healed", run.healed.iter().map(|d| format!("{d}; made anew")).collect());
     some_lines("failed", "failed", run.failures.iter().map(|f| printable(f)).collect());
     let how = match run.taken_over {
         _ if run.reused => " (unchanged, found)".into(),
         0 => String::new(),
-        1 => " (1 result taken from an earlier version)".into(),
-        n => format!(" ({n} results taken from an earlier version)"),
+        1 => " (1 result taken from another folder)".into(),
+        n => format!(" ({n} results taken from other folders)"),
     };
     say!("  report: {}{how}", run.folder.join("report.html").display());
     (None, ending(run, &summary))
@@ -39,12 +40,9 @@ pub(crate) fn finished(title: &str, run: &Finished, as_json: bool) -> (Option<Va
 /// A claim that fails weighs most, then work that was lost. A point of a scan outside of the domain of its quantity is an
 /// answer; a scan without any answer is not.
 fn ending(run: &Finished, summary: &Summary) -> Ending {
-    let of_a_scan = |failure: &String| {
-        summary.scans.iter().any(|s| s.failed > 0 && failure.starts_with(&format!("scan {} at ", s.name)))
-    };
     match () {
         () if !all_hold(&run.claims) => Ending::ClaimFails,
-        () if summary.has_lost_work() || !run.failures.iter().all(of_a_scan) => Ending::FailedJobs,
+        () if summary.has_lost_work() || run.failed_jobs > 0 => Ending::FailedJobs,
         () => Ending::Done,
     }
 }
@@ -129,5 +127,7 @@ fn json(title: &str, run: &Finished, summary: &Summary) -> Value {
         "runs": runs.collect::<Vec<_>>(),
         "scans": summary.scans.iter().map(scan).collect::<Vec<_>>(),
         "failures": run.failures,
+        "failed-jobs": run.failed_jobs,
+        "healed": run.healed.iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
 }

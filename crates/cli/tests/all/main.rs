@@ -14,3 +14,4 @@ mod killed;
 mod lists;
 mod readme;
 mod seams;
+mod verify;

@@ -57,8 +57,9 @@ impl Drawable<'_> {
                 if points.is_empty() {
                     return Err(format!("no point of the sweep matches the series of run `{run}`"));
                 }
-                let layers: Result<Vec<_>, String> =
-                    points.into_iter().map(|p| self.run_series(series, run, p)).collect();
+                // Where the run failed is told among the failures; what there is is drawn.
+                let done = points.into_iter().filter(|p| self.results.table(p, run).is_ok());
+                let layers: Result<Vec<_>, String> = done.map(|p| self.run_series(series, run, p)).collect();
                 Ok(layers?.concat())
             }
             (None, Some(measure), None) => self.measure_series(series, measure),

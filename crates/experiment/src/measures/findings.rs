@@ -2,6 +2,7 @@
 
 use super::{Dependency, Found, Measured, MeasuredValues};
 use crate::description::Overrides;
+use crate::input_files::InputFiles;
 use crate::points::Point;
 use crate::results::{MeanCurve, Missing, Results};
 use didact_model::Trajectory;
@@ -22,6 +23,11 @@ impl<'a> Findings<'a> {
     /// One number per point of the sweep.
     pub fn at_each_point(&self, evaluate: impl Fn(&Point) -> Found) -> MeasuredValues {
         MeasuredValues::PerPoint(self.points().iter().map(evaluate).collect())
+    }
+
+    /// The files that quantities read.
+    pub fn files(&self) -> &'a InputFiles {
+        &self.results.files
     }
 
     /// Points of the sweep (one without a sweep).

@@ -35,6 +35,7 @@ pub use dependency::Dependency;
 pub use estimate::Estimate;
 pub use findings::Findings;
 
+use crate::guard;
 use crate::points::Point;
 use crate::results::{Missing, Results};
 use schemars::JsonSchema;
@@ -150,16 +151,21 @@ impl Measured {
     }
 }
 
-/// Evaluates all measures in order; later ones may use earlier ones.
-pub fn evaluate(measures: &[Measure], results: &Results) -> Vec<Measured> {
-    let mut done: Vec<Measured> = Vec::new();
+/// Evaluates all measures in order; later ones may use earlier ones. The second list has the measures at which the program
+/// failed: they have that reason in place of a number.
+pub fn evaluate(measures: &[Measure], results: &Results) -> (Vec<Measured>, Vec<String>) {
+    let (mut done, mut failures): (Vec<Measured>, Vec<String>) = Default::default();
     for measure in measures {
         let definition = measure.kind.definition();
         let findings = Findings::new(definition.depends_on(), results, &done);
-        let values = definition.evaluate(&findings);
+        let inputs = || serde_json::to_string(&measure).unwrap_or_default();
+        let values = guard::caught(inputs, || definition.evaluate(&findings)).unwrap_or_else(|why| {
+            failures.push(format!("measure {}: {why}", measure.name));
+            MeasuredValues::Single(Err(why.into()))
+        });
         done.push(Measured::new(&measure.name, values));
     }
-    done
+    (done, failures)
 }
 
 /// The window that holds every positive number, for keys that leave it out. TOML and JSON can both write its ends.

@@ -28,6 +28,7 @@ impl MeasureDefinition for QuantityMeasure {
     fn evaluate(&self, findings: &Findings) -> MeasuredValues {
         findings.at_each_point(|point| {
             let inputs = self.inputs.iter().map(|(key, value)| (key.clone(), point.replace(value))).collect();
+            let inputs = findings.files().located(&self.quantity, inputs);
             let value = quantities::number(&self.quantity, &inputs, self.entry.as_deref())?;
             Ok(Estimate::exact(value))
         })

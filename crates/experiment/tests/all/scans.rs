@@ -2,6 +2,7 @@
 
 use crate::common::{checked, empty_folder};
 use didact_experiment::execute::Failure;
+use didact_experiment::store::Journals;
 use didact_model::engine::{Monitor, NoMonitor};
 use std::sync::Mutex;
 
@@ -111,16 +112,18 @@ impl Monitor for Impatient {
 fn scans_show_progress_stop_when_asked_and_go_on() {
     let (folder, experiment) = (empty_folder("impatient"), checked(SCANS).unwrap());
     let of = |pieces| Impatient { pieces, done: Mutex::default() };
-    // Six points of the first scan are done, and none or some of the six of the second.
+    // Six points of the first scan are done, and one or some of the six of the second.
     let first = of(7);
     let Err(Failure::Interrupted(partial)) = experiment.execute(&folder, &first) else {
         panic!("it goes on")
     };
-    assert!(partial.join("scan-width.json").exists() && !partial.join("scan-plane.json").exists());
+    let (kept, damaged) = Journals::in_folder(&partial).count();
+    assert!((7..12).contains(&kept) && damaged == 0, "{kept} {damaged}: scans are kept point by point");
     let second = of(usize::MAX);
     let finished = experiment.execute(&folder, &second).unwrap();
     let (pieces, fraction) = *second.done.lock().unwrap();
-    assert!(pieces == 6 && (fraction - 0.5).abs() < 1e-12, "{pieces} {fraction}");
+    assert!(pieces == 12 && (fraction - 1.0).abs() < 1e-12, "{pieces} {fraction}");
+    assert!(!partial.exists());
     assert_eq!((finished.reused, finished.taken_over), (false, 0));
     // Another legend: nothing is computed.
     let third = of(0);

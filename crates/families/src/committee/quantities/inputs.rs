@@ -32,7 +32,7 @@ pub(super) const LAM: Input = optional("lam", Kind::Numbers, "eigenvalues, in pl
 pub(super) const WEIGHTS: Input =
     optional("weights", Kind::Numbers, "fractions of the dimensions that have them; equal unless given");
 pub(super) const FILE: Input =
-    optional("file", Kind::Text, ".npy or .csv of eigenvalues, or of data (samples x features)");
+    optional("file", Kind::File, ".npy or .csv of eigenvalues, or of data (samples x features)");
 pub(super) const ETA: Input = required("eta", Kind::Number, "learning rate");
 pub(super) const VARIANCE: Input =
     default("sigma_J2", Kind::Number, "0", "variance of the student's components at the start");

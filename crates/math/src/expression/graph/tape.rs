@@ -198,13 +198,12 @@ impl Tape {
                 VariableValues::All(value) => slot.fill(value),
                 VariableValues::Each(values) => {
                     let values = &values[samples.clone()];
-                    match values.first_chunk::<W>() {
-                        Some(whole) => *slot = *whole,
-                        None => {
-                            // Idle lanes repeat the first sample.
-                            slot.fill(values[0]);
-                            slot[..values.len()].copy_from_slice(values);
-                        }
+                    if let Some(whole) = values.first_chunk::<W>() {
+                        *slot = *whole;
+                    } else {
+                        // Idle lanes repeat the first sample.
+                        slot.fill(values[0]);
+                        slot[..values.len()].copy_from_slice(values);
                     }
                 }
             }

@@ -1,0 +1,221 @@
+//! What is made of the results: measures, verdicts, figures, the report, and the folder that holds all of it.
+
+use crate::claims::{self, Judged};
+use crate::draw::Drawable;
+use crate::experiment::{BUILD, Experiment};
+use crate::guard;
+use crate::jobs::Done;
+use crate::measures::{self, Estimate, Measured};
+use crate::quantities::Scan;
+use crate::report::Report;
+use crate::results::{Missing, Results};
+use crate::source::Diagnostic;
+use crate::store::folder::Assembly;
+use crate::store::{Encoded, Provenance, csv};
+use crate::words::Words;
+use didact_figure::Figure;
+use rayon::prelude::*;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::io;
+
+/// Measures, verdicts and figures.
+pub(crate) struct Outcome {
+    pub(crate) claims: Vec<Judged>,
+    pub(crate) measured: Vec<Measured>,
+    figures: Vec<DrawnFigure>,
+}
+
+/// A figure with its files.
+struct DrawnFigure {
+    name: String,
+    figure: Figure,
+    files: [(&'static str, Vec<u8>); 3],
+}
+
+/// Why a folder could not be put together.
+pub(crate) enum WriteError {
+    /// The disk.
+    Disk(io::Error),
+    /// What was to be written.
+    Text(String),
+}
+
+impl From<io::Error> for WriteError {
+    fn from(error: io::Error) -> Self {
+        Self::Disk(error)
+    }
+}
+
+impl Experiment {
+    /// Evaluates, judges and draws. What the program fails at is added to the failures, and so is a figure that cannot be drawn
+    /// where jobs have failed; without them it is an error.
+    pub(crate) fn conclude(&self, done: &mut Done) -> Result<Outcome, Diagnostic> {
+        let (measured, failed_measures) = measures::evaluate(&self.resolved.measure, &done.results);
+        done.failed_jobs += failed_measures.len();
+        done.failures.extend(failed_measures);
+        let claims: Vec<_> = self.resolved.claim.iter().filter(|c| self.full || !c.only_full).collect();
+        let claims = claims::judge(&claims, &self.points, &measured);
+        let drawable = Drawable { results: &done.results, measured: &measured };
+        let mut figures = Vec::new();
+        let mut undrawn = Vec::new();
+        for spec in &self.resolved.figure {
+            let draw = || -> Result<DrawnFigure, String> {
+                let figure = drawable.figure(spec)?;
+                let files = files_of(&figure).map_err(|e| format!("figure `{}`: {e}", spec.name))?;
+                Ok(DrawnFigure { name: spec.name.clone(), figure, files })
+            };
+            match guard::caught(|| format!("figure `{}`", spec.name), draw) {
+                Ok(Ok(figure)) => figures.push(figure),
+                Ok(Err(why)) if done.failed_jobs == 0 => return Err(Diagnostic::new(why)),
+                Ok(Err(why)) | Err(why) => undrawn.push(format!("figure {}: {why}", spec.name)),
+            }
+        }
+        done.failed_jobs += undrawn.len();
+        done.failures.extend(undrawn);
+        Ok(Outcome { claims, measured, figures })
+    }
+
+    /// Writes everything but the provenance, and gives that without digests and time.
+    pub(crate) fn put_together(
+        &self,
+        assembly: &Assembly,
+        done: &Done,
+        outcome: &Outcome,
+        description: &str,
+    ) -> Result<Provenance, WriteError> {
+        assembly.add("description.toml", description.as_bytes())?;
+        let tables = self.write_tables(assembly, &done.results)?;
+        let mut scans = BTreeMap::new();
+        for (scan, answers) in done.results.scans.iter().zip(&done.answers) {
+            let file = format!("scan-{}.json", scan.name);
+            assembly.add(&file, &answers.file())?;
+            assembly.add(&format!("scan-{}.csv", scan.name), scan.csv().as_bytes())?;
+            scans.insert(answers.key.clone(), file);
+        }
+        for figure in &outcome.figures {
+            for (extension, bytes) in &figure.files {
+                assembly.add(&format!("{}.{extension}", figure.name), bytes)?;
+            }
+        }
+        let results = json!({"measures": outcome.measured, "claims": outcome.claims});
+        let text = serde_json::to_string_pretty(&results).expect("plain data");
+        assembly.add("results.json", text.as_bytes())?;
+        let html = self.report(&done.results.scans, &done.failures, outcome, description);
+        assembly.add("report.html", html.map_err(WriteError::Text)?.as_bytes())?;
+        let size = match (self.reduced_to_quick, self.full) {
+            (true, _) => "quick",
+            (_, true) => "full",
+            _ => "normal",
+        };
+        let runs = self.resolved.run.iter().map(|r| json!({"name": r.name, "engine": r.engine.name()}));
+        Ok(Provenance {
+            complete: true,
+            didact: env!("CARGO_PKG_VERSION").into(),
+            build: BUILD.into(),
+            seed: self.resolved.seed(),
+            runs: runs.collect(),
+            points: self.points.len(),
+            size: size.into(),
+            failures: done.failures.clone(),
+            failed_jobs: done.failed_jobs,
+            threads: rayon::current_num_threads(),
+            wall_seconds: 0.0,
+            target: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
+            tables,
+            scans,
+            files: BTreeMap::new(),
+            seal: String::new(),
+        })
+    }
+
+    /// Writes the tables of all runs; gives their places by key.
+    fn write_tables(&self, assembly: &Assembly, results: &Results) -> io::Result<BTreeMap<String, String>> {
+        let places = self.runs.par_iter().filter_map(|run| {
+            let table = results.tables.get(&(run.point.index, run.name.clone()))?.as_ref().ok()?;
+            // The experiment's own folder when there is no sweep.
+            let place = if self.resolved.sweep.is_empty() {
+                run.name.clone()
+            } else {
+                format!("point-{:04}/{}", run.point.index, run.name)
+            };
+            let written = Encoded::new(table, &run.key).and_then(|encoded| {
+                assembly.add(&format!("{place}.npz"), encoded.npz_file())?;
+                assembly.add(&format!("{place}.csv"), csv(table).as_bytes())?;
+                assembly.add(&format!("{place}.json"), &encoded.header_file())
+            });
+            Some(written.map(|()| (run.key.clone(), place)))
+        });
+        // Two runs of the same key have equal tables; the last place in the order of the runs is listed.
+        places.collect::<io::Result<Vec<_>>>().map(|places| places.into_iter().collect())
+    }
+
+    fn report(
+        &self,
+        scans: &[Scan],
+        failures: &[String],
+        outcome: &Outcome,
+        description: &str,
+    ) -> Result<String, String> {
+        let measures: Vec<(String, String)> =
+            outcome.measured.iter().flat_map(|m| self.measure_rows(m)).collect();
+        let provenance = [
+            ("didact".to_string(), env!("CARGO_PKG_VERSION").to_string()),
+            ("build".into(), BUILD.into()),
+            ("seed".into(), self.resolved.seed().to_string()),
+            ("folder".into(), self.folder_name().into()),
+        ];
+        let figures: Vec<(String, Figure)> =
+            outcome.figures.iter().map(|f| (f.name.clone(), f.figure.clone())).collect();
+        let report = Report {
+            title: &self.resolved.title,
+            about: &self.resolved.about,
+            notice: self.notice(),
+            words: &Words::new(&self.resolved),
+            claims: &outcome.claims,
+            figures: &figures,
+            measures: &measures,
+            scans,
+            description,
+            provenance: &provenance,
+            references: &self.resolved.references(),
+            failures,
+        };
+        report.html()
+    }
+
+    /// What a reader of the report must know first.
+    fn notice(&self) -> Option<&'static str> {
+        match (self.reduced_to_quick, self.full) {
+            (true, _) => Some(
+                "A quick run (--quick): smaller than the experiment describes, so that it takes seconds. Without --quick it runs as described.",
+            ),
+            (_, true) => Some("Run at full size (--full): as large as the source."),
+            _ => None,
+        }
+    }
+
+    fn measure_rows(&self, measured: &Measured) -> Vec<(String, String)> {
+        let text = |value: &Result<Estimate, Missing>| match value {
+            Ok(estimate) => estimate.to_string(),
+            Err(why) => why.to_string(),
+        };
+        if measured.global || self.points.len() == 1 {
+            return vec![(measured.name.clone(), text(&measured.values[0]))];
+        }
+        let first = text(&measured.values[0]);
+        if measured.values.len() > 2 && measured.values.iter().all(|value| text(value) == first) {
+            return vec![(format!("{} at all {} points", measured.name, self.points.len()), first)];
+        }
+        let rows = self.points.iter().zip(&measured.values);
+        rows.map(|(p, v)| (format!("{} at {}", measured.name, p.label()), text(v))).collect()
+    }
+}
+
+fn files_of(figure: &Figure) -> Result<[(&'static str, Vec<u8>); 3], didact_figure::Error> {
+    Ok([
+        ("svg", didact_figure::to_svg(figure)?.into_bytes()),
+        ("pdf", didact_figure::to_pdf(figure)?),
+        ("png", didact_figure::to_png(figure, 200.0)?),
+    ])
+}

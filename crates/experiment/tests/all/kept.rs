@@ -1,0 +1,162 @@
+//! What is kept: damage is found and healed, failures are tried again, healthy work survives that of others.
+
+use crate::common::{checked, empty_folder};
+use didact_experiment::execute::{NotFinished, finished};
+use didact_experiment::store::State;
+use didact_experiment::{Failure, Finished};
+use didact_model::NoMonitor;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+const WHOLE: &str = r#"
+title = "Kept"
+model = { family = "committee", students = 1, teachers = 1, activation = "linear" }
+data = { dimension = 20 }
+training = { learning-rate = 0.5 }
+start = { q = [[0.25]], r = [[0.1]] }
+record = { times = [0, 1, 2] }
+sweep = { "training.learning-rate" = [0.2, 0.4] }
+run = [{ name = "theory", engine = "ode" }, { name = "sgd", engine = "reduced" }]
+measure = [{ name = "end", kind = "value-at", run = "sgd", observable = "loss", time = 2 }]
+scan = [{ name = "s", quantity = "committee/escape", inputs = { eta = 0.1 }, over = { M = [2, 3] } }]
+figure = [{ name = "loss", panel = [{ series = [{ run = "theory" }] }] }]
+"#;
+
+fn execute(text: &str, root: &Path) -> Finished {
+    checked(text).unwrap().execute(root, &NoMonitor).unwrap()
+}
+
+/// All files below a folder.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(files(&path));
+        } else {
+            all.insert(path.clone(), std::fs::read(&path).unwrap());
+        }
+    }
+    all
+}
+
+/// Everything but the provenance depends on the description alone.
+fn without_provenance(mut files: BTreeMap<PathBuf, Vec<u8>>) -> BTreeMap<PathBuf, Vec<u8>> {
+    files.retain(|path, _| !path.ends_with("provenance.json"));
+    files
+}
+
+#[test]
+fn every_file_that_is_changed_or_gone_is_found_out_and_made_anew() {
+    let root = empty_folder("healed");
+    let first = execute(WHOLE, &root);
+    let folder = first.folder.clone();
+    let before = files(&folder);
+    let notes = folder.join("notes.txt");
+    std::fs::write(&notes, "a file of the user").unwrap();
+    assert!(execute(WHOLE, &root).reused);
+    assert!(before.len() > 15, "{before:?}");
+    for path in before.keys() {
+        for gone in [false, true] {
+            let bytes = std::fs::read(path).unwrap();
+            if gone {
+                std::fs::remove_file(path).unwrap();
+            } else {
+                let mut changed = bytes.clone();
+                let middle = changed.len() / 2;
+                changed[middle] ^= 1;
+                std::fs::write(path, changed).unwrap();
+            }
+            let State::Damaged(damage) = State::of(&folder) else { panic!("{path:?}: not found out") };
+            assert_eq!(folder.join(&damage[0].file), *path);
+            assert!(finished(&folder).is_err());
+            let healed = execute(WHOLE, &root);
+            assert_eq!((healed.reused, &healed.healed), (false, &damage), "{path:?}");
+            assert_eq!(healed.measured, first.measured);
+            assert!(matches!(State::of(&folder), State::Whole(_)), "{path:?}");
+        }
+    }
+    let mut after = files(&folder);
+    assert_eq!(after.remove(&notes).unwrap(), b"a file of the user");
+    assert_eq!(without_provenance(after), without_provenance(before));
+    assert!(execute(WHOLE, &root).reused);
+    assert_eq!(std::fs::read_dir(&root).unwrap().count(), 1, "nothing else is left");
+}
+
+#[test]
+fn a_folder_without_its_provenance_is_unfinished_and_one_with_another_is_damaged() {
+    let root = empty_folder("provenance");
+    let folder = execute(WHOLE, &root).folder;
+    std::fs::write(folder.join("provenance.json"), "{\"complete\": true}").unwrap();
+    assert!(matches!(finished(&folder), Err(NotFinished::Damaged(_))));
+    std::fs::remove_file(folder.join("provenance.json")).unwrap();
+    assert_eq!(finished(&folder).err(), Some(NotFinished::Unfinished));
+    let healed = execute(WHOLE, &root);
+    assert_eq!(healed.healed[0].to_string(), "provenance.json is missing");
+    assert!(execute(WHOLE, &root).reused);
+}
+
+/// A run that fails at one of two points when it builds its weights.
+const ONE_FAILS: &str = r#"
+title = "One point fails"
+model = { family = "committee", students = 2, teachers = 1, activation = "erf(z/sqrt2)" }
+data = { dimension = 8 }
+training = { learning-rate = 0.5 }
+start = { q = [[1.0, 0.0], [0.0, 1.0]] }
+record = { times = [0, 1] }
+run = [{ name = "sgd", engine = "direct" }]
+scan = [{ name = "s", quantity = "committee/escape", inputs = { eta = 0.1 }, over = { M = [2, 3] } }]
+sweep = { "data.spectrum" = [{ kind = "isotropic" }, { kind = "power-law", levels = 4, beta = 1.0 }] }
+figure = [{ name = "loss", panel = [{ series = [{ run = "sgd" }] }] }]
+"#;
+
+#[test]
+fn a_failed_job_is_tried_again_and_what_was_done_is_not() {
+    let root = empty_folder("tried-again");
+    let first = execute(ONE_FAILS, &root);
+    assert_eq!(
+        (first.reused, first.failed_jobs, first.failures.len()),
+        (false, 1, 1),
+        "{:?}",
+        first.failures
+    );
+    let before = files(&first.folder);
+    let second = execute(ONE_FAILS, &root);
+    assert_eq!((second.reused, second.failed_jobs), (false, 1), "a failure is never found");
+    assert!(second.healed.is_empty());
+    assert_eq!(without_provenance(files(&first.folder)), without_provenance(before));
+    assert_eq!(finished(&first.folder).unwrap().failed_jobs, 1, "its report can be read all the same");
+}
+
+#[test]
+fn scans_are_computed_and_kept_when_all_runs_fail() {
+    let root = empty_folder("all-fail");
+    let text = ONE_FAILS.replace("{ kind = \"isotropic\" }, ", "");
+    let first = execute(&text, &root);
+    // The run at its only point, and the figure that shows nothing else.
+    assert_eq!(first.failed_jobs, first.failures.len());
+    assert!(first.failures[0].starts_with("sgd at "), "{:?}", first.failures);
+    let table = std::fs::read_to_string(first.folder.join("scan-s.csv")).unwrap();
+    assert_eq!(table.lines().count(), 3, "{table}");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_link_under_the_name_of_the_partial_folder_is_refused() {
+    let root = empty_folder("planted");
+    let experiment = checked(WHOLE).unwrap();
+    let (victim, partial) = (root.join("victim"), root.join(format!("{}.partial", experiment.folder_name())));
+    std::fs::create_dir_all(&victim).unwrap();
+    std::fs::write(victim.join("precious"), "1").unwrap();
+    std::os::unix::fs::symlink(&victim, &partial).unwrap();
+    for fresh in [false, true] {
+        let ended = if fresh {
+            experiment.execute_fresh(&root, &NoMonitor)
+        } else {
+            experiment.execute(&root, &NoMonitor)
+        };
+        let Err(Failure::Error(error)) = ended else { panic!("the link was followed") };
+        assert!(error.to_string().contains("is a link"), "{error}");
+    }
+    assert_eq!(files(&victim).len(), 1);
+}
