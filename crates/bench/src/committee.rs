@@ -13,7 +13,7 @@ use didact_model::{Clock, Engine, Needed, NoMonitor, Overlaps, Problem, Record, 
 use didact_simulate::chain::{Chain, ReplicaAddress};
 use didact_simulate::direct::DirectChain;
 use didact_simulate::reduced::ReducedChain;
-use didact_theory::OrderParameterOde;
+use didact_theory::{Numerical, OrderParameterOde};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ pub(crate) fn ode(name: &str, method: Method) {
     let problem = problem(None);
     let options =
         Options { method, relative: 1e-8, absolute: 1e-12, saving: Saving::Dense, ..Options::default() };
-    let engine = OrderParameterOde { options, needed: Needed::DriftAndNoise };
+    let engine = OrderParameterOde { options, needed: Needed::DriftAndNoise, numerical: Numerical::Precise };
     let names = ["R[*,*]", "Q[*,*]"];
     let observables: Vec<Arc<dyn Observable>> =
         names.iter().flat_map(|n| observable::parse(n, &problem).expect("observables")).collect();

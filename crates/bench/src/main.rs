@@ -10,6 +10,8 @@
 //! cargo run --release -p didact-bench -- cost           # time per step and per call of the parts
 //! cargo run --release -p didact-bench -- formula        # models as formulas against the families that they spell out
 //! cargo run --release -p didact-bench -- spectra        # committees on power-law spectra, against L and width
+//! cargo run --release -p didact-bench -- own-units      # units without closed forms, against erf units
+//! cargo run --release -p didact-bench -- own-units-errors    # the same, with errors against precise runs (minutes)
 //! ```
 //!
 //! | workload | what is computed |
@@ -35,6 +37,7 @@ mod formula;
 mod harness;
 mod lora;
 mod low_rank;
+mod own_units;
 mod portable;
 mod spectra;
 
@@ -90,6 +93,12 @@ fn main() {
     }
     if wants("cost") || wants("parts") {
         cost::parts();
+    }
+    if wants("own-units") {
+        own_units::lines(false);
+    }
+    if asked.iter().any(|a| a == "own-units-errors") {
+        own_units::lines(true);
     }
     if wants("cost") || wants("spectra") {
         spectra::right_hand_sides();

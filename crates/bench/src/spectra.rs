@@ -10,7 +10,7 @@ use didact_math::ode::{Method, Options, Saving};
 use didact_model::observable::Risk;
 use didact_model::start::{FrozenRows, Given, RandomRows, RowLaw, Start};
 use didact_model::{Clock, Engine, Needed, NoMonitor, Overlaps, Problem, Record, Spectrum, Training};
-use didact_theory::OrderParameterOde;
+use didact_theory::{Numerical, OrderParameterOde};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ fn sampled() -> Arc<dyn Start> {
 fn solve(problem: &Problem, needed: Needed, method: Method, end: f64) -> (f64, f64) {
     let options =
         Options { method, relative: 1e-5, absolute: 1e-8, saving: Saving::Landing, ..Options::default() };
-    let engine = OrderParameterOde { options, needed };
+    let engine = OrderParameterOde { options, needed, numerical: Numerical::Precise };
     let record = Record::new(vec![end], vec![Arc::new(Risk)]);
     let (times, run) = best_of(2, || engine.run(problem, &record, &NoMonitor).expect("a solution"));
     (times.cpu.unwrap_or(times.wall), run.statistics[0].evaluations as f64)

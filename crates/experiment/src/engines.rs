@@ -169,8 +169,11 @@ mod tests {
     #[test]
     fn chosen_options_are_those_that_differ_from_their_defaults() {
         let given =
-            Map::from_iter([("tolerance".into(), Value::from(1e-6)), ("method".into(), "explicit".into())]);
+            Map::from_iter([("tolerance".into(), Value::from(1e-6)), ("quadratic-term".into(), true.into())]);
         let spec = EngineSpec::new("ode", "run", given).unwrap();
         assert_eq!(spec.chosen_options(), Map::from_iter([("tolerance".into(), Value::from(1e-6))]));
+        // An option whose default depends on the problem has none here, and is a choice whatever its value.
+        let method = Map::from_iter([("method".into(), Value::from("explicit"))]);
+        assert_eq!(EngineSpec::new("ode", "run", method.clone()).unwrap().chosen_options(), method);
     }
 }

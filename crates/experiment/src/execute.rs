@@ -12,7 +12,7 @@ use crate::source::Diagnostic;
 use crate::store::disk::{self, Stopwatch};
 use crate::store::folder::{Assembly, Installed, PROVENANCE};
 use crate::store::places::partial_folder;
-use crate::store::{Damage, Places, Provenance, State, write_atomically};
+use crate::store::{Damage, FolderState, Places, Provenance, write_atomically};
 use didact_model::Monitor;
 use serde::Deserialize;
 use std::io;
@@ -70,10 +70,10 @@ impl Experiment {
     pub fn execute(&self, root: &Path, monitor: &dyn Monitor) -> Result<Finished, Failure> {
         let folder = root.join(self.folder_name());
         for _ in 0..TRIES {
-            let healed = match State::of(&folder) {
-                State::Absent => Vec::new(),
-                State::Damaged(damage) => damage,
-                State::Whole(provenance) => match of_whole(&folder, *provenance) {
+            let healed = match FolderState::of(&folder) {
+                FolderState::Absent => Vec::new(),
+                FolderState::Damaged(damage) => damage,
+                FolderState::Whole(provenance) => match of_whole(&folder, *provenance) {
                     Ok(found) if found.failed_jobs == 0 => {
                         // Left by a process that came second, or was killed at its very end.
                         remove_partial(&partial_folder(root, self.folder_name()))?;
@@ -244,12 +244,12 @@ pub enum NotFinished {
 
 /// A folder that is whole: every file is as its provenance says.
 pub fn finished(folder: &Path) -> Result<Finished, NotFinished> {
-    match State::of(folder) {
-        State::Whole(provenance) => {
+    match FolderState::of(folder) {
+        FolderState::Whole(provenance) => {
             of_whole(folder, *provenance).map_err(|damage| NotFinished::Damaged(vec![damage]))
         }
-        State::Damaged(damage) if folder.join(PROVENANCE).exists() => Err(NotFinished::Damaged(damage)),
-        State::Absent | State::Damaged(_) => Err(NotFinished::Unfinished),
+        FolderState::Damaged(damage) if folder.join(PROVENANCE).exists() => Err(NotFinished::Damaged(damage)),
+        FolderState::Absent | FolderState::Damaged(_) => Err(NotFinished::Unfinished),
     }
 }
 

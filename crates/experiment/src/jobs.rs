@@ -10,7 +10,7 @@ use crate::guard;
 use crate::points::Point;
 use crate::quantities::{self, Answered, NoAnswer, Scan};
 use crate::results::Results;
-use crate::store::journal::Kind;
+use crate::store::journal::RecordKind;
 use crate::store::places::Known;
 use crate::store::{Answers, Encoded, Places, disk};
 use didact_model::{EngineError, Monitor, Trajectory};
@@ -134,7 +134,7 @@ impl Workshop<'_> {
         };
         match guard::caught(with, work) {
             Ok(Ok(Ok((table, encoded)))) => {
-                self.keep(Kind::Table, &run.key, &encoded.payload())?;
+                self.keep(RecordKind::Table, &run.key, &encoded.payload())?;
                 self.places.journals().sync().map_err(|error| unwritable(self.partial, &error))?;
                 Ok(Ok(table))
             }
@@ -146,7 +146,7 @@ impl Workshop<'_> {
         }
     }
 
-    fn keep(&self, kind: Kind, key: &str, payload: &[u8]) -> Result<(), Ended> {
+    fn keep(&self, kind: RecordKind, key: &str, payload: &[u8]) -> Result<(), Ended> {
         Ok(self
             .places
             .journals()
@@ -190,7 +190,7 @@ impl Workshop<'_> {
                 });
                 if !matches!(answer, Err(NoAnswer::Failed(_))) {
                     let payload = serde_json::to_vec(&answer).expect("answers are plain data");
-                    self.keep(Kind::Answer, key, &payload)?;
+                    self.keep(RecordKind::Answer, key, &payload)?;
                 }
                 self.share.advance(1.0);
                 Ok(answer)

@@ -6,7 +6,6 @@ use crate::experiment::{BUILD, Experiment};
 use crate::guard;
 use crate::jobs::Done;
 use crate::measures::{self, Estimate, Measured};
-use crate::quantities::Scan;
 use crate::report::Report;
 use crate::results::{Missing, Results};
 use crate::source::Diagnostic;
@@ -101,7 +100,7 @@ impl Experiment {
         let results = json!({"measures": outcome.measured, "claims": outcome.claims});
         let text = serde_json::to_string_pretty(&results).expect("plain data");
         assembly.add("results.json", text.as_bytes())?;
-        let html = self.report(&done.results.scans, &done.failures, outcome, description);
+        let html = self.report(&done.results, &done.failures, outcome, description);
         assembly.add("report.html", html.map_err(WriteError::Text)?.as_bytes())?;
         let size = match (self.reduced_to_quick, self.full) {
             (true, _) => "quick",
@@ -152,19 +151,20 @@ impl Experiment {
 
     fn report(
         &self,
-        scans: &[Scan],
+        results: &Results,
         failures: &[String],
         outcome: &Outcome,
         description: &str,
     ) -> Result<String, String> {
         let measures: Vec<(String, String)> =
             outcome.measured.iter().flat_map(|m| self.measure_rows(m)).collect();
-        let provenance = [
+        let mut provenance = vec![
             ("didact".to_string(), env!("CARGO_PKG_VERSION").to_string()),
             ("build".into(), BUILD.into()),
             ("seed".into(), self.resolved.seed().to_string()),
             ("folder".into(), self.folder_name().into()),
         ];
+        provenance.extend(quadrature_errors(results));
         let figures: Vec<(String, Figure)> =
             outcome.figures.iter().map(|f| (f.name.clone(), f.figure.clone())).collect();
         let report = Report {
@@ -175,7 +175,7 @@ impl Experiment {
             claims: &outcome.claims,
             figures: &figures,
             measures: &measures,
-            scans,
+            scans: &results.scans,
             description,
             provenance: &provenance,
             references: &self.resolved.references(),
@@ -218,4 +218,20 @@ fn files_of(figure: &Figure) -> Result<[(&'static str, Vec<u8>); 3], didact_figu
         ("pdf", didact_figure::to_pdf(figure)?),
         ("png", didact_figure::to_png(figure, 200.0)?),
     ])
+}
+
+/// The largest error of an average without closed form, per run that has any, for the report.
+fn quadrature_errors(results: &Results) -> Vec<(String, String)> {
+    let mut worst: BTreeMap<&str, f64> = BTreeMap::new();
+    for ((_, run), table) in &results.tables {
+        let statistics = table.iter().flat_map(|table| &table.statistics);
+        for error in statistics.filter_map(|s| s.quadrature_error).filter(|error| *error > 0.0) {
+            let known = worst.entry(run).or_default();
+            *known = known.max(error);
+        }
+    }
+    let row = |(run, error): (&str, f64)| {
+        (format!("error of Gaussian averages of {run}"), format!("{error:.1e}, estimated"))
+    };
+    worst.into_iter().map(row).collect()
 }

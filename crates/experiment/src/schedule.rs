@@ -5,7 +5,9 @@
 use crate::source::{Diagnostic, Source};
 use didact_families::Model;
 use didact_model::composed_start::{Restart, Restarted};
+use didact_model::engine::available_gigabytes;
 use didact_model::start::{Continued, Start, StartError};
+use didact_model::trajectory::Statistics;
 use didact_model::{
     Cost, EndState, Engine, EngineError, Event, Monitor, Outcome, Problem, Record, Trajectory,
 };
@@ -98,15 +100,37 @@ impl Schedule {
         remarks
     }
 
+    /// Refuses a run that needs more memory than this machine has: to ask for it would end the process.
+    pub fn fits(&self) -> Result<(), EngineError> {
+        let (gigabytes, available) = (1e-9 * self.cost().memory, available_gigabytes());
+        if gigabytes <= available {
+            return Ok(());
+        }
+        Err(EngineError::TooLarge {
+            engine: self.engine.name(),
+            what: "its state, its integrator and its results".into(),
+            gigabytes,
+            available,
+            hint: "use a smaller dimension or fewer units, save less, or run on a larger machine".into(),
+        })
+    }
+
     /// Runs all stages of all replicas.
     pub fn run(&self, monitor: &dyn Monitor) -> Result<Trajectory, EngineError> {
+        self.fits()?;
         let problems: Vec<Problem> =
             self.stages.iter().map(PlannedStage::problem).collect::<Result<_, _>>()?;
         if let [only] = problems.as_slice() {
             return self.engine.run(only, &self.record, monitor);
         }
-        let shared = ReplicaShare { monitor, replicas: f64::from(self.record.replicas) };
-        let (numbers, one) = (self.record.replica_numbers(), |r| self.run_replica(&problems, r, &shared));
+        let mut numbers = self.record.replica_numbers();
+        // Theory of a start that is the same for all needs one solution only, as without stages.
+        let random = problems[0].start.is_random() || self.stages.iter().any(|stage| stage.restart.is_some());
+        if self.engine.stays_at_fixed_points() && !random {
+            numbers.end = numbers.start + 1;
+        }
+        let shared = ReplicaShare { monitor, replicas: f64::from(numbers.end - numbers.start) };
+        let one = |r| self.run_replica(&problems, r, &shared);
         // A training set is planned to have the memory, and the threads, for itself.
         let replicas: Result<Vec<Trajectory>, EngineError> = if self.draft().training.samples.is_some() {
             numbers.map(one).collect()
@@ -188,7 +212,7 @@ fn refused(error: &EngineError, source: &Source) -> Diagnostic {
         EngineError::TooLarge { .. } => "data.dimension",
         _ => "run",
     };
-    Diagnostic::new(error).at_key(source, key)
+    Diagnostic::new(error).at_key(source, key).of_this_machine(matches!(error, EngineError::TooLarge { .. }))
 }
 
 /// Draws one start, so that an impossible one is refused before anything runs.
@@ -271,6 +295,9 @@ fn append_stage(whole: &mut Trajectory, stage: Trajectory) {
         own.times.iter_mut().zip(new.times).for_each(|(own, new)| *own = own.or(new));
     }
     whole.outcomes = stage.outcomes;
+    // Simulations have statistics only where averages have errors, which may be in a later stage.
+    let replicas = whole.outcomes.len().min(stage.statistics.len());
+    whole.statistics.resize(whole.statistics.len().max(replicas), Statistics::default());
     whole.statistics.iter_mut().zip(&stage.statistics).for_each(|(own, new)| own.add(new));
     whole.notes.extend(stage.notes);
 }

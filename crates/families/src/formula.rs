@@ -13,11 +13,10 @@ use super::{Family, ModelError, Reference, Refusal};
 use didact_math::expression::{Expression, Graph, NodeId, Notation, Tape, VariableValues};
 use didact_math::linalg::Mat;
 use didact_math::random::{RngAddress, Stream};
-use didact_model::averages::{self, QuadraturePoints};
 use didact_model::problem::Problem;
 use didact_model::rule::{
-    Averages, Batch, BatchRule, CurvatureRule, Expansion, Jumps, Kick, LabelledRule, Law, LocalRule, Needed,
-    Sample, Shape, central_differences, expand_one_by_one,
+    Batch, BatchRule, CurvatureRule, Expansion, Jumps, Kick, LabelledRule, LocalRule, Sample, Shape,
+    central_differences, expand_one_by_one,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -449,26 +448,6 @@ impl LocalRule for FormulaRule {
                 }
             },
         );
-    }
-
-    /// The sums of the default, over blocks of points.
-    fn averages(&self, law: &Law, needed: Needed, out: &mut Averages) {
-        let kicks = |points: &QuadraturePoints, slopes: &mut [f64]| {
-            let batch = Batch::new(points.fields, points.size, law.scalars, points.noise);
-            let copy = |i: usize, from: usize, values: &[f64]| {
-                slopes[i * points.size + from..][..values.len()].copy_from_slice(values);
-            };
-            self.tapes.kicks.run(points.size, |v| self.column(&batch, v), copy);
-        };
-        averages::by_quadrature_in_blocks(self.shape, kicks, law, needed, out);
-    }
-
-    /// The sums of the default, over blocks of points.
-    fn risk(&self, law: &Law) -> f64 {
-        let losses = |points: &QuadraturePoints, losses: &mut [f64]| {
-            self.loss_batch(&Batch::new(points.fields, points.size, law.scalars, points.noise), losses);
-        };
-        averages::mean_loss_in_blocks(losses, &Law { label_noise: 0.0, ..*law }).value
     }
 
     fn batch(&self) -> Option<&dyn BatchRule> {

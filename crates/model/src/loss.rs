@@ -63,6 +63,34 @@ impl Prefactor {
     }
 }
 
+/// A loss in a description: the squared error by the name of its prefactor, or any loss as a table.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "`loss` is `half`, `one`, or a table such as `{ kind = \"huber\", kappa = 1.0 }`"
+)]
+pub enum AnyLoss {
+    /// weight (y − f)²/2.
+    Squared(Prefactor),
+    /// Any loss.
+    Other(Loss),
+}
+
+impl Default for AnyLoss {
+    fn default() -> Self {
+        Self::Squared(Prefactor::Half)
+    }
+}
+
+impl From<AnyLoss> for Loss {
+    fn from(loss: AnyLoss) -> Self {
+        match loss {
+            AnyLoss::Squared(prefactor) => prefactor.into(),
+            AnyLoss::Other(loss) => loss,
+        }
+    }
+}
+
 impl From<Prefactor> for Loss {
     fn from(prefactor: Prefactor) -> Self {
         Self::Square { weight: prefactor.weight() }
@@ -150,6 +178,12 @@ impl Loss {
     /// ∂ℓ/∂f and ∂²ℓ/∂f² of many samples from their residuals f − y and labels. Functions of the residual do not read the labels.
     pub fn slopes(self, residuals: &[f64], labels: &[f64], slope: &mut [f64], curvature: &mut [f64]) {
         slopes(self, residuals, labels, slope, curvature);
+    }
+
+    /// Whether output and label are in the same class: both positive or neither, where the logistic loss counts labels from 1/2.
+    pub fn same_class(self, output: f64, label: f64) -> bool {
+        let border = if matches!(self, Self::Logistic) { 0.5 } else { 0.0 };
+        (output > 0.0) == (label > border)
     }
 
     /// Name and value of the parameter, of the losses that have one. It must be positive and finite.

@@ -3,10 +3,12 @@
 //! `loss`, `train_loss`, `test_loss`, `Q[i,j]`, `R[i,n]`, `T[n,m]`, `norm[i]`, `alignment[i,n]`, `scalar[j]`, the names of the family, and any
 //! expression of these such as `abs(R[0,0] - R[0,1])`. Indices start at 0; `*` stands for every index.
 
-use crate::averages::mean_loss_by_quadrature;
+use crate::averages::{
+    QuadratureEstimate, SAMPLED_ACCURACY, USUAL_ACCURACY, mean_loss_by_quadrature, other_class_by_quadrature,
+};
 use crate::overlaps::Overlaps;
 use crate::problem::Problem;
-use crate::rule::{Law, Shape};
+use crate::rule::{Law, Sample, Shape};
 use didact_math::expression::{Expression, ExpressionError};
 use didact_math::linalg::Mat;
 use std::cell::{OnceCell, RefCell};
@@ -14,10 +16,18 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 /// What every model has, with one line each, for lists.
-pub const CATALOGUE: [(&str, &str); 10] = [
+pub const CATALOGUE: [(&str, &str); 12] = [
     ("loss", "generalisation error, label noise excluded"),
     ("train_loss", "mean loss over the training set; engines `full-batch` and `dmft`"),
     ("test_loss", "mean loss over fresh samples, label noise included"),
+    (
+        "classification_error",
+        "share of fresh inputs whose output and label differ in sign (in class, for the logistic loss); models with one output",
+    ),
+    (
+        "label_agreement",
+        "share of fresh inputs whose output and label agree in sign: 1 - classification_error",
+    ),
     (
         "Q[i,j]",
         "overlap of trained rows i, j: covariance of their fields; Q0, Q2, ... for other orders of the spectrum",
@@ -38,7 +48,10 @@ pub struct Snapshot<'a> {
     /// Whose state.
     pub problem: &'a Problem,
     moments: RefCell<Vec<(i32, std::rc::Rc<Mat>)>>,
-    loss: OnceCell<f64>,
+    loss: OnceCell<QuadratureEstimate>,
+    fresh_loss: OnceCell<QuadratureEstimate>,
+    other_class: OnceCell<QuadratureEstimate>,
+    accuracy: f64,
     train_loss: Option<f64>,
     test_loss: Option<f64>,
 }
@@ -51,9 +64,18 @@ impl<'a> Snapshot<'a> {
             problem,
             moments: RefCell::default(),
             loss: OnceCell::new(),
+            fresh_loss: OnceCell::new(),
+            other_class: OnceCell::new(),
+            accuracy: USUAL_ACCURACY,
             train_loss: None,
             test_loss: None,
         }
+    }
+
+    /// With averages that have no closed form to this relative accuracy, where that does not take too long.
+    pub fn within(mut self, accuracy: f64) -> Self {
+        self.accuracy = accuracy;
+        self
     }
 
     /// With the mean loss over the training set, which does not follow from the overlaps.
@@ -81,11 +103,48 @@ impl<'a> Snapshot<'a> {
 
     /// The generalisation error.
     pub fn loss(&self) -> f64 {
-        *self.loss.get_or_init(|| {
+        let estimate = self.loss.get_or_init(|| {
             let covariance = self.moment(1);
             let law = Law { covariance: &covariance, scalars: &self.overlaps.scalars, label_noise: 0.0 };
-            self.problem.rule.risk(&law)
-        })
+            self.problem.rule.risk_within(&law, self.accuracy)
+        });
+        estimate.value
+    }
+
+    /// The mean loss of fresh samples, label noise included.
+    pub fn test_loss(&self) -> f64 {
+        let label_noise = self.problem.training.label_noise;
+        match self.test_loss {
+            Some(value) => value,
+            None if label_noise == 0.0 => self.loss(),
+            None => {
+                let estimate = self.fresh_loss.get_or_init(|| {
+                    let covariance = self.moment(1);
+                    let law = Law { covariance: &covariance, scalars: &self.overlaps.scalars, label_noise };
+                    mean_loss_by_quadrature(self.problem.rule.as_ref(), &law, self.accuracy)
+                });
+                estimate.value
+            }
+        }
+    }
+
+    /// The share of fresh inputs, without label noise, whose output and label are in different classes.
+    pub fn classification_error(&self) -> f64 {
+        let estimate = self.other_class.get_or_init(|| {
+            let covariance = self.moment(1);
+            let law = Law { covariance: &covariance, scalars: &self.overlaps.scalars, label_noise: 0.0 };
+            // A jump is averaged to a few digits in any case.
+            let accuracy = self.accuracy.max(SAMPLED_ACCURACY);
+            other_class_by_quadrature(self.problem.rule.as_ref(), &law, accuracy)
+        });
+        estimate.value
+    }
+
+    /// The largest estimated error of the averages that were asked for so far: 0 where all have closed forms.
+    pub fn quadrature_error(&self) -> f64 {
+        let errors = [&self.loss, &self.fresh_loss, &self.other_class]
+            .map(|known| known.get().map_or(0.0, |e| e.error));
+        errors.into_iter().fold(0.0, f64::max)
     }
 }
 
@@ -126,16 +185,7 @@ impl Observable for TestLoss {
         "test_loss".into()
     }
     fn measure(&self, snapshot: &Snapshot) -> f64 {
-        let label_noise = snapshot.problem.training.label_noise;
-        match snapshot.test_loss {
-            Some(value) => value,
-            None if label_noise == 0.0 => snapshot.loss(),
-            None => {
-                let covariance = snapshot.moment(1);
-                let law = Law { covariance: &covariance, scalars: &snapshot.overlaps.scalars, label_noise };
-                mean_loss_by_quadrature(snapshot.problem.rule.as_ref(), &law).value
-            }
-        }
+        snapshot.test_loss()
     }
 }
 
@@ -150,6 +200,35 @@ impl Observable for Risk {
     fn measure(&self, snapshot: &Snapshot) -> f64 {
         snapshot.loss()
     }
+}
+
+/// The share of fresh inputs, without label noise, whose output and label are in different classes, or in the same one.
+#[derive(Debug, Clone, Copy)]
+pub struct ClassShare {
+    /// Whether those in the same class are counted.
+    pub same: bool,
+}
+
+impl Observable for ClassShare {
+    fn name(&self) -> String {
+        if self.same { "label_agreement" } else { "classification_error" }.into()
+    }
+    fn measure(&self, snapshot: &Snapshot) -> f64 {
+        let other = snapshot.classification_error();
+        if self.same { 1.0 - other } else { other }
+    }
+}
+
+/// The observables of one model: those of its family, and those of its classes where its rule has any.
+fn own_observables(problem: &Problem) -> Vec<Arc<dyn Observable>> {
+    let mut own = problem.about.observables();
+    let shape = problem.rule.shape();
+    let (fields, scalars) = (vec![0.0; shape.rows()], vec![0.0; shape.scalars]);
+    let sample = Sample { fields: &fields, scalars: &scalars, noise: 0.0 };
+    if problem.rule.same_class(&sample).is_some() {
+        own.extend([false, true].map(|same| Arc::new(ClassShare { same }) as Arc<dyn Observable>));
+    }
+    own
 }
 
 /// Which pair of rows an overlap joins.
@@ -271,10 +350,13 @@ impl Observable for Formula {
     }
 }
 
+/// Entries of the catalogue that are no name, or that only models with classes have.
+const NOT_COMMON: [&str; 3] = ["expression", "classification_error", "label_agreement"];
+
 /// The names that every model has, for hints.
 fn common_names() -> String {
     let names: Vec<&str> =
-        CATALOGUE.iter().map(|(name, _)| *name).filter(|name| *name != "expression").collect();
+        CATALOGUE.iter().map(|(name, _)| *name).filter(|name| !NOT_COMMON.contains(name)).collect();
     names.join(", ")
 }
 
@@ -323,7 +405,7 @@ pub enum ObservableError {
 /// The observables that a text names: one, or several where an index is `*`.
 pub fn parse(text: &str, problem: &Problem) -> Result<Vec<Arc<dyn Observable>>, ObservableError> {
     let text = text.trim();
-    let own = problem.about.observables();
+    let own = own_observables(problem);
     match parse_name(text, problem.rule.shape(), &own) {
         Some(found) => found,
         None => parse_formula(text, problem, &own).map(|o| vec![o]),

@@ -8,6 +8,11 @@ use crate::trajectory::{EndState, Outcome, Passages, RecordedColumn, Statistics,
 use didact_math::linalg::Mat;
 use std::sync::Arc;
 
+/// The part of the way to its level that a watched observable may go between two looks.
+const SHARE_OF_WAY: f64 = 0.25;
+/// The part of a run that may pass between two looks: a first passage is placed linearly between two of them.
+const LONGEST_INTERVAL: f64 = 1.0 / 250.0;
+
 /// Writes down one replica.
 ///
 /// An engine that steps calls [`Recorder::observe`] wherever a time is to be saved or an event to be looked for. An
@@ -22,9 +27,13 @@ pub struct Recorder<'a> {
     saved: usize,
     /// Time of the last look at the events, and the excess of each over its level.
     last_look: Option<(f64, Vec<f64>)>,
+    /// No look at the events before this time, unless something is saved; `None` where every look is taken.
+    quiet_until: Option<f64>,
     /// First passages so far.
     passages: Vec<Option<f64>>,
     statistics: Option<Statistics>,
+    /// Largest estimated error of the averages behind what was measured.
+    quadrature_error: f64,
     end: Option<(Outcome, EndState)>,
 }
 
@@ -36,10 +45,19 @@ impl<'a> Recorder<'a> {
             curves: vec![Vec::with_capacity(record.times.len()); record.observables.len()],
             saved: 0,
             last_look: None,
+            quiet_until: None,
             passages: vec![None; record.events.len()],
             statistics: None,
+            quadrature_error: 0.0,
             end: None,
         }
+    }
+
+    /// For one replica whose events are looked for more rarely while they are far off, where looks are expensive: where what is watched
+    /// has no closed form. The next look comes when an event that keeps its pace has a quarter of its way behind it, and no
+    /// later than after twice the last interval or [`LONGEST_INTERVAL`] of the run. Cheap looks are all taken.
+    pub fn adaptive(record: &'a Record) -> Self {
+        Self { quiet_until: Some(f64::NEG_INFINITY), ..Self::new(record) }
     }
 
     /// Records a state: `due` saved times fall on it, and events are looked for. Returns the outcome that it leads to when an
@@ -48,7 +66,11 @@ impl<'a> Recorder<'a> {
         for _ in 0..due {
             self.save(snapshot);
         }
-        self.look(time, snapshot)
+        if due == 0 && self.quiet_until.is_some_and(|until| time < until) {
+            return None;
+        }
+        // What was saved is in the same snapshot, so its error tells of the events only where nothing was.
+        self.look(time, snapshot, due == 0)
     }
 
     /// Saves the observables of a state as those of the next time of the record.
@@ -56,12 +78,13 @@ impl<'a> Recorder<'a> {
         for (curve, observable) in self.curves.iter_mut().zip(&self.record.observables) {
             curve.push(observable.measure(snapshot));
         }
+        self.quadrature_error = self.quadrature_error.max(snapshot.quadrature_error());
         self.saved += 1;
     }
 
     /// Notes first passages, placed linearly between two looks. The first event of the record that passed now and stops the
     /// replica gives the outcome.
-    fn look(&mut self, time: f64, snapshot: &Snapshot) -> Option<Outcome> {
+    fn look(&mut self, time: f64, snapshot: &Snapshot, alone: bool) -> Option<Outcome> {
         let events = &self.record.events;
         let excess: Vec<f64> = events.iter().map(|e| e.excess(e.observable.measure(snapshot))).collect();
         let mut outcome = None;
@@ -77,8 +100,23 @@ impl<'a> Recorder<'a> {
                 }
             }
         }
+        if self.quiet_until.is_some() && alone && snapshot.quadrature_error() > 0.0 {
+            self.quiet_until = Some(self.next_look(time, &excess));
+        }
         self.last_look = Some((time, excess));
         outcome
+    }
+
+    /// When events have to be looked for again, after a look at `time`.
+    fn next_look(&self, time: f64, excess: &[f64]) -> f64 {
+        let Some((then, before)) = &self.last_look else { return time };
+        let interval = time - then;
+        let pending = (0..excess.len()).filter(|index| self.passages[*index].is_none());
+        let way = pending.fold(f64::INFINITY, |least: f64, index| {
+            let pace = (excess[index] - before[index]).abs() / interval;
+            least.min(if pace > 0.0 { SHARE_OF_WAY * excess[index].abs() / pace } else { f64::INFINITY })
+        });
+        time + way.min(2.0 * interval).min(LONGEST_INTERVAL * self.record.end())
     }
 
     /// Notes a passage that the engine located itself; only the first one counts.
@@ -149,11 +187,21 @@ impl Trajectory {
             }
             let (outcome, end_state) = replica.end.expect("every replica has ended");
             trajectory.outcomes.push(outcome);
-            trajectory.statistics.extend(replica.statistics);
+            trajectory.statistics.extend(with_error(replica.statistics, replica.quadrature_error));
             end_states.push(end_state);
         }
         (trajectory, end_states)
     }
+}
+
+/// The work of the integrator, if there was one, with the error of the averages behind what was measured, if they have one.
+fn with_error(statistics: Option<Statistics>, error: f64) -> Option<Statistics> {
+    if error == 0.0 {
+        return statistics;
+    }
+    let mut statistics = statistics.unwrap_or_default();
+    statistics.add(&Statistics { quadrature_error: Some(error), ..Statistics::default() });
+    Some(statistics)
 }
 
 #[cfg(test)]
@@ -239,6 +287,52 @@ mod tests {
             RecordedColumn { name: "square".into(), curves: vec![vec![1.0, 1.0]] }
         );
         assert_eq!((trajectory.outcomes, ends[0].saved, ends[0].time), (vec![stopped], 2, 3.5));
+    }
+
+    /// A rule whose risk w²/2 comes from quadrature.
+    #[derive(Debug)]
+    struct NoClosedForm;
+
+    impl LocalRule for NoClosedForm {
+        fn shape(&self) -> Shape {
+            NoTask.shape()
+        }
+        fn loss(&self, sample: &Sample) -> f64 {
+            (1.0 + sample.fields[0] * sample.fields[0]).sqrt()
+        }
+        fn kick(&self, _sample: &Sample, out: &mut Kick) {
+            out.rows[0] = 0.0;
+        }
+    }
+
+    /// 2000 looks at an average without a closed form used to take 100 times as long as the run itself.
+    #[test]
+    fn expensive_events_are_looked_for_rarely_and_found_where_they_are() {
+        let problem = Problem { rule: Arc::new(NoClosedForm), ..problem() };
+        let mut record = Record::new(vec![0.0, 1.0], Vec::new());
+        let level = Snapshot::new(&state(2.7f64.exp()), &problem).loss();
+        let observable: Arc<dyn Observable> = Arc::new(crate::observable::Risk);
+        record.events =
+            vec![Event { name: "up".into(), observable, level, crossing: Crossing::Rises, stops: true }];
+        let passage = |mut recorder: Recorder| {
+            let (mut looks, mut found) = (0, None);
+            for step in 0..=2000 {
+                let time = f64::from(step) / 2000.0;
+                let state = state((3.0 * time).exp());
+                let snapshot = Snapshot::new(&state, &problem);
+                let outcome = recorder.observe(time, usize::from(step == 0), &snapshot);
+                looks += usize::from(snapshot.quadrature_error() > 0.0);
+                if let Some(Outcome::Stopped { at, .. }) = outcome {
+                    found = Some(at);
+                    break;
+                }
+            }
+            (looks, found.expect("passes at 0.9"))
+        };
+        let (often, every) = passage(Recorder::new(&record));
+        let (rarely, adaptive) = passage(Recorder::adaptive(&record));
+        assert!(often > 1700 && rarely < 350, "{often} {rarely}");
+        assert!((every - 0.9).abs() < 1e-6 && (adaptive - 0.9).abs() < 1e-4, "{every} {adaptive}");
     }
 
     #[test]

@@ -21,8 +21,9 @@ pub use batch::{Batch, BatchRule, Expansion, expand_one_by_one, kicks_one_by_one
 pub use curvature::{CurvatureAverages, CurvatureRule, Jumps, central_differences};
 pub use labelled::LabelledRule;
 
-use crate::averages;
+use crate::averages::{self, QuadratureEstimate};
 use didact_math::linalg::Mat;
+use std::any::Any;
 use std::fmt::Debug;
 
 /// How many numbers a rule reads and trains. Rows are ordered: trained first, then frozen (pre-trained, teacher).
@@ -104,10 +105,15 @@ pub struct Averages {
     pub noise: Mat,
     /// E[∂loss/∂a_j].
     pub scalars: Vec<f64>,
-    /// Estimated absolute error of the worst entry: 0 for closed forms.
+    /// Estimated absolute error of the worst entry, 0 for closed forms; of A that of E[kick zᵀ], z independent coordinates of the
+    /// fields, because A itself is not unique where fields depend on each other.
     pub error: f64,
+    /// Relative error that the caller is content with where there is no closed form; `None` asks for the best that the rule has.
+    pub accuracy: Option<f64>,
     /// Buffer that closed forms may use, so that the right-hand side of an ODE allocates nothing.
     pub scratch: Vec<f64>,
+    /// What a rule keeps from one call to the next.
+    pub memory: Memory,
 }
 
 impl Averages {
@@ -118,8 +124,37 @@ impl Averages {
             noise: Mat::zeros(shape.trained, shape.trained),
             scalars: vec![0.0; shape.scalars],
             error: 0.0,
+            accuracy: None,
             scratch: Vec::new(),
+            memory: Memory::default(),
         }
+    }
+}
+
+/// Whatever one rule keeps between calls with the same [`Averages`]: buffers, and how fine its sums have to be. Empty at first
+/// and after a clone, so nothing but speed may depend on what was kept, up to the accuracy that was asked for.
+#[derive(Default)]
+pub struct Memory(Option<Box<dyn Any + Send>>);
+
+impl Memory {
+    /// What was kept, made new where it is of another type or nothing was.
+    pub fn of<T: Default + Send + 'static>(&mut self) -> &mut T {
+        if !self.0.as_ref().is_some_and(|kept| kept.is::<T>()) {
+            self.0 = Some(Box::new(T::default()));
+        }
+        self.0.as_mut().and_then(|kept| kept.downcast_mut()).expect("of this type")
+    }
+}
+
+impl Clone for Memory {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "Memory(kept)" } else { "Memory(empty)" })
     }
 }
 
@@ -129,7 +164,7 @@ impl Averages {
 /// whole rule, one neuron a tanh(w·x) that learns a and w from tanh(v·x):
 ///
 /// ```
-/// use didact_model::averages::risk_by_quadrature;
+/// use didact_model::averages::{USUAL_ACCURACY, risk_by_quadrature};
 /// use didact_model::rule::{Kick, Law, LocalRule, Sample, Shape};
 ///
 /// #[derive(Debug)]
@@ -155,7 +190,7 @@ impl Averages {
 /// let law = Law { covariance: &covariance, scalars: &[1.0], label_noise: 0.0 };
 /// assert!(Neuron.risk(&law) < 1e-20);
 /// let far = Law { scalars: &[0.5], ..law };
-/// assert!(Neuron.risk(&far) > 0.01 && Neuron.risk(&far) == risk_by_quadrature(&Neuron, &far).value);
+/// assert!(Neuron.risk(&far) > 0.01 && Neuron.risk(&far) == risk_by_quadrature(&Neuron, &far, USUAL_ACCURACY).value);
 /// ```
 pub trait LocalRule: Send + Sync + Debug {
     /// Rows and scalars.
@@ -177,9 +212,21 @@ pub trait LocalRule: Send + Sync + Debug {
         averages::by_quadrature(self, law, needed, out);
     }
 
-    /// `E[loss]` over the fields, label noise excluded: the generalisation error; quadrature of `loss` unless a closed form is given.
+    /// `E[loss]` over the fields, label noise excluded: the generalisation error, with its error; quadrature of `loss` unless a
+    /// closed form is given. Quadrature stops where its relative error is within `accuracy`, or where that would take too long.
+    fn risk_within(&self, law: &Law, accuracy: f64) -> QuadratureEstimate {
+        averages::risk_by_quadrature(self, law, accuracy)
+    }
+
+    /// The generalisation error to the usual accuracy. Rules give [`risk_within`](Self::risk_within), not this.
     fn risk(&self, law: &Law) -> f64 {
-        averages::risk_by_quadrature(self, law).value
+        self.risk_within(law, averages::USUAL_ACCURACY).value
+    }
+
+    /// Whether output and label of a sample are in the same class; `None` where a rule has no output to compare with a label. Classes
+    /// are told by the sign, and by 1/2 for labels of the logistic loss.
+    fn same_class(&self, _sample: &Sample) -> Option<bool> {
+        None
     }
 
     /// Work on many samples at once, if the rule has it; then `Some(self)`.

@@ -52,7 +52,7 @@ pub enum SpectrumError {
     /// w_b d is not an integer.
     #[error(
         "eigenspace {index} would have {size} dimensions (weight {weight} of d = {dimension}); \
-         choose d so that every eigenspace has a whole number of them"
+         choose d so that every eigenspace has a whole number of them{fits}"
     )]
     Multiplicity {
         /// Eigenspace.
@@ -63,6 +63,8 @@ pub enum SpectrumError {
         dimension: u64,
         /// w_b d.
         size: f64,
+        /// Which dimensions fit, in words, where that is simple.
+        fits: String,
     },
 }
 
@@ -140,13 +142,25 @@ impl Spectrum {
         self.eigenvalues.iter().zip(&self.weights).map(|(l, w)| w * l.powi(order)).sum()
     }
 
+    /// In words, of which number d has to be a multiple, if the smallest eigenspace has one dimension in that number.
+    fn fitting_dimensions(&self) -> String {
+        let least = self.weights.iter().copied().fold(1.0, f64::min).recip().round();
+        let whole = |weight: &f64| (weight * least - (weight * least).round()).abs() < 1e-6;
+        if least < 1e9 && self.weights.iter().all(whole) {
+            format!(": a multiple of {least} (features of a data file without variance do not count)")
+        } else {
+            String::new()
+        }
+    }
+
     /// d_b for a finite dimension d: whole numbers, or an error that says which eigenspace is not.
     pub fn multiplicities(&self, dimension: u64) -> Result<Vec<u64>, SpectrumError> {
         let whole = |(index, &weight): (usize, &f64)| {
             let size = weight * dimension as f64;
             let rounded = size.round();
             if rounded < 1.0 || (size - rounded).abs() > 1e-6 * rounded.max(1.0) {
-                return Err(SpectrumError::Multiplicity { index, weight, dimension, size });
+                let fits = self.fitting_dimensions();
+                return Err(SpectrumError::Multiplicity { index, weight, dimension, size, fits });
             }
             Ok(rounded as u64)
         };
@@ -171,6 +185,16 @@ mod tests {
         let s = Spectrum::power_law(3, 1.0).unwrap();
         assert_eq!(s.multiplicities(12).unwrap(), [4, 4, 4]);
         assert!(matches!(s.multiplicities(10), Err(SpectrumError::Multiplicity { .. })));
+    }
+
+    /// 64 features of which 3 have no variance: the message named neither 64 nor 61.
+    #[test]
+    fn a_dimension_that_does_not_fit_is_refused_with_those_that_do() {
+        let spectrum = Spectrum::new((1..=61).map(f64::from).collect(), vec![1.0 / 61.0; 61]).unwrap();
+        let message = spectrum.multiplicities(64).unwrap_err().to_string();
+        assert!(message.contains("of d = 64") && message.contains("a multiple of 61 (features"), "{message}");
+        let uneven = Spectrum::new(vec![1.0, 2.0], vec![0.4, 0.6]).unwrap();
+        assert!(!uneven.multiplicities(7).unwrap_err().to_string().contains("multiple"));
     }
 
     #[test]

@@ -43,7 +43,7 @@
 //! assert_eq!((&rule as &dyn LocalRule).label(&[2.0], 0.0), Some(4.0));
 //! ```
 
-use crate::averages;
+use crate::averages::{self, QuadratureEstimate};
 use crate::loss::Loss;
 use crate::rule::{
     Averages, Batch, BatchRule, CurvatureRule, Jumps, Kick, LabelledRule, Law, LocalRule, Needed, Sample,
@@ -81,9 +81,9 @@ pub trait ClosedForms<S: Student, T: Teacher>: Send + Sync + Debug + Sized {
         averages::by_quadrature(pair, law, needed, out);
     }
 
-    /// See [`LocalRule::risk`].
-    fn risk(&self, pair: &TeacherStudent<S, T, Self>, law: &Law) -> f64 {
-        averages::risk_by_quadrature(pair, law).value
+    /// See [`LocalRule::risk_within`].
+    fn risk_within(&self, pair: &TeacherStudent<S, T, Self>, law: &Law, accuracy: f64) -> QuadratureEstimate {
+        averages::risk_by_quadrature(pair, law, accuracy)
     }
 
     /// See [`LocalRule::kick`].
@@ -193,8 +193,13 @@ impl<S: Student, T: Teacher, F: ClosedForms<S, T>> LocalRule for TeacherStudent<
         self.forms.averages(self, law, needed, out);
     }
 
-    fn risk(&self, law: &Law) -> f64 {
-        self.forms.risk(self, law)
+    fn risk_within(&self, law: &Law, accuracy: f64) -> QuadratureEstimate {
+        self.forms.risk_within(self, law, accuracy)
+    }
+
+    fn same_class(&self, sample: &Sample) -> Option<bool> {
+        let output = self.student.output(sample.fields, sample.scalars);
+        Some(self.loss.same_class(output, self.label_of(sample)))
     }
 
     fn batch(&self) -> Option<&dyn BatchRule> {

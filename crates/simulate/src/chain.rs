@@ -1,6 +1,7 @@
 //! The one loop that steps, watches and records any chain.
 
 use didact_math::linalg::Mat;
+use didact_model::averages::SAMPLED_ACCURACY;
 use didact_model::observable::Snapshot;
 use didact_model::{
     EndState, Engine, EngineError, Monitor, Outcome, Overlaps, Problem, Record, Recorder, Trajectory,
@@ -160,7 +161,8 @@ pub fn run_replicas<C: Chain + Send>(
     Ok(Trajectory::of_replicas(engine.name(), problem, record, replicas?))
 }
 
-/// Looks for events this often over a replica unless the record says otherwise.
+/// Looks for events this often over a replica unless the record says otherwise, and more rarely where averages are expensive
+/// ([`Recorder::adaptive`]).
 const LOOKS: f64 = 2000.0;
 
 /// Steps between progress reports.
@@ -188,7 +190,10 @@ impl<'a> StepLoop<'a> {
         };
         let size = group.size();
         let report_every = group.member(0).report_every();
-        let mut recorders: Vec<Recorder> = (0..size).map(|_| Recorder::new(self.record)).collect();
+        // Looks at every step are few, and what is asked for is done.
+        let adaptive = self.record.watch_every.is_none() && every > 1;
+        let recorder = || if adaptive { Recorder::adaptive(self.record) } else { Recorder::new(self.record) };
+        let mut recorders: Vec<Recorder> = (0..size).map(|_| recorder()).collect();
         let (mut step, mut saved, mut reported) = (0, 0, 0);
         loop {
             let due = saves[saved..].iter().take_while(|&&at| at == step).count();
@@ -247,7 +252,7 @@ impl<'a> StepLoop<'a> {
         if !overlaps.is_finite() {
             return end_replica(recorder, Outcome::Diverged { at: time }, time, chain);
         }
-        let mut snapshot = Snapshot::new(&overlaps, self.problem);
+        let mut snapshot = Snapshot::new(&overlaps, self.problem).within(SAMPLED_ACCURACY);
         let wanted =
             if due > 0 { self.record.needs_training_set() } else { self.record.events_need_training_set() };
         if let Some(loss) = wanted.then(|| chain.train_loss()).flatten() {

@@ -34,7 +34,7 @@ pub mod dmft;
 pub mod landscape;
 pub mod order_parameters;
 
-pub use order_parameters::{OdeMethod, OdeOptions, OrderParameterOde};
+pub use order_parameters::{Numerical, OdeMethod, OdeOptions, OrderParameterOde};
 
 use didact_model::quantity::Quantity;
 

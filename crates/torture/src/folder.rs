@@ -1,6 +1,6 @@
 //! Folders of results: what is in them, whether they are alike, and how they are damaged.
 
-use didact_experiment::store::State;
+use didact_experiment::store::FolderState;
 use didact_math::random::Stream;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -64,8 +64,8 @@ pub(crate) fn only_folder(out: &Path) -> Result<PathBuf, String> {
 /// An error unless the folder below `out` is whole, alone, and has just these contents.
 pub(crate) fn compare(out: &Path, expected: &Contents) -> Result<(), String> {
     let folder = only_folder(out)?;
-    match State::of(&folder) {
-        State::Whole(_) => {}
+    match FolderState::of(&folder) {
+        FolderState::Whole(_) => {}
         other => return Err(format!("the folder is not whole: {other:?}")),
     }
     let found = contents(&folder)?;

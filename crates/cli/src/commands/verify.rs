@@ -3,7 +3,7 @@
 use crate::exit::Ending;
 use didact_experiment::Diagnostic;
 use didact_experiment::execute::NotFinished;
-use didact_experiment::store::{Damage, Journals, State};
+use didact_experiment::store::{Damage, FolderState, Journals};
 use serde_json::json;
 use std::path::Path;
 
@@ -11,28 +11,28 @@ use std::path::Path;
 const NAMED: usize = 12;
 
 pub(crate) fn verify(folder: &Path, as_json: bool) -> Result<Ending, Diagnostic> {
-    let state = State::of(folder);
+    let state = FolderState::of(folder);
     if as_json {
         let (files, damage): (usize, Vec<String>) = match &state {
-            State::Absent => (0, Vec::new()),
-            State::Whole(provenance) => (provenance.files.len() + 1, Vec::new()),
-            State::Damaged(damage) => (0, damage.iter().map(Damage::to_string).collect()),
+            FolderState::Absent => (0, Vec::new()),
+            FolderState::Whole(provenance) => (provenance.files.len() + 1, Vec::new()),
+            FolderState::Damaged(damage) => (0, damage.iter().map(Damage::to_string).collect()),
         };
-        let whole = matches!(state, State::Whole(_));
+        let whole = matches!(state, FolderState::Whole(_));
         say!("{:#}", json!({"folder": folder, "whole": whole, "files": files, "damaged": damage}));
     }
     match state {
-        State::Whole(provenance) => {
+        FolderState::Whole(provenance) => {
             if !as_json {
                 // The provenance has a digest of its own.
                 say!("{}: {} files, all as they were written", folder.display(), provenance.files.len() + 1);
             }
             Ok(Ending::Done)
         }
-        State::Damaged(damage) if folder.join("provenance.json").exists() => {
+        FolderState::Damaged(damage) if folder.join("provenance.json").exists() => {
             Err(refused(folder, &NotFinished::Damaged(damage)))
         }
-        State::Absent | State::Damaged(_) => Err(refused(folder, &NotFinished::Unfinished)),
+        FolderState::Absent | FolderState::Damaged(_) => Err(refused(folder, &NotFinished::Unfinished)),
     }
 }
 

@@ -98,7 +98,7 @@ fn an_unfinished_folder_says_how_much_is_kept() {
     let partial = out.join("it.partial");
     std::fs::create_dir_all(&partial).unwrap();
     let journal = didact_experiment::store::Journals::in_folder(&partial);
-    journal.append(didact_experiment::store::journal::Kind::Table, "key", b"table").unwrap();
+    journal.append(didact_experiment::store::journal::RecordKind::Table, "key", b"table").unwrap();
     let ended = didact().arg("verify").arg(&partial).output().unwrap();
     assert_eq!(ended.status.code(), Some(2));
     assert!(text(&ended).contains("is no finished run; one result is kept in it"), "{}", text(&ended));

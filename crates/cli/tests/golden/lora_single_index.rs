@@ -16,7 +16,7 @@ use didact_model::quantity::Quantity;
 use didact_model::start::Given;
 use didact_model::{Clock, Engine, Needed, NoMonitor, Overlaps, Problem, Record, Spectrum, Training};
 use didact_simulate::Reduced;
-use didact_theory::OrderParameterOde;
+use didact_theory::{Numerical, OrderParameterOde};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -262,7 +262,7 @@ fn two_layer_problem(inputs: &Inputs, [u, m, q]: [&str; 3]) -> Problem {
 
 fn gradient_flow() -> OrderParameterOde {
     let options = Options { relative: 1e-11, absolute: 1e-13, saving: Saving::Landing, ..Options::default() };
-    OrderParameterOde { options, needed: Needed::Drift }
+    OrderParameterOde { options, needed: Needed::Drift, numerical: Numerical::Precise }
 }
 
 fn two_layer_derivative(inputs: &Inputs) -> Answer {

@@ -14,7 +14,7 @@ use didact_model::{
     Spectrum, Training, Trajectory,
 };
 use didact_simulate::{Direct, Reduced};
-use didact_theory::OrderParameterOde;
+use didact_theory::{Numerical, OrderParameterOde};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -206,7 +206,7 @@ fn problem(inputs: &Inputs) -> Problem {
 fn engine(inputs: &Inputs) -> OrderParameterOde {
     let needed = if inputs.flag_or("quadratic_term", true) { Needed::DriftAndNoise } else { Needed::Drift };
     let options = Options { relative: 1e-11, absolute: 1e-13, saving: Saving::Landing, ..Options::default() };
-    OrderParameterOde { options, needed }
+    OrderParameterOde { options, needed, numerical: Numerical::Precise }
 }
 
 fn ode(inputs: &Inputs, observables: Vec<Arc<dyn Observable>>) -> Trajectory {

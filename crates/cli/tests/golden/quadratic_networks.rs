@@ -14,8 +14,8 @@ use didact_model::{
     Trajectory,
 };
 use didact_simulate::Reduced;
-use didact_theory::OrderParameterOde;
 use didact_theory::landscape::population;
+use didact_theory::{Numerical, OrderParameterOde};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex};
 
@@ -188,7 +188,7 @@ fn ode(inputs: &Inputs, observables: Vec<Arc<dyn Observable>>, sphere: bool) -> 
     let needed = if is_flow(inputs) { Needed::Drift } else { Needed::DriftAndNoise };
     let times = inputs.list(if is_flow(inputs) { "t" } else { "alpha" });
     let record = Record::new(times, observables);
-    let engine = OrderParameterOde { options, needed };
+    let engine = OrderParameterOde { options, needed, numerical: Numerical::Precise };
     engine.run(&problem(inputs, sphere), &record, &NoMonitor).expect("a solution")
 }
 

@@ -75,6 +75,21 @@ pub(super) fn start(
                 Some(r) => matrix(r, "start.r", source)?,
                 None => Mat::zeros(shape.trained, shape.frozen),
             };
+            for (name, given, expected) in
+                [("q", &q, [shape.trained, shape.trained]), ("r", &r, [shape.trained, shape.frozen])]
+            {
+                if [given.rows(), given.cols()] != expected {
+                    let message = format!(
+                        "`{name}` is {} x {}, but the model has {} trained and {} frozen rows",
+                        given.rows(),
+                        given.cols(),
+                        shape.trained,
+                        shape.frozen
+                    );
+                    let hint = format!("give {} rows of {} numbers", expected[0], expected[1]);
+                    return Err(Diagnostic::new(message).hint(hint).at_key(source, &format!("start.{name}")));
+                }
+            }
             let overlaps = Overlaps::spread(shape, spectrum, (&q, &r, &t), scalars)
                 .map_err(|e| Diagnostic::new(e).at_key(source, "start.q"))?;
             Ok(with_scalars(Arc::new(Given(overlaps))))

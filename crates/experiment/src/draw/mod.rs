@@ -80,7 +80,11 @@ impl Drawable<'_> {
         let keep: Vec<usize> =
             (series.skip.min(x.len())..x.len()).step_by(series.every.unwrap_or(1).max(1)).collect();
         let take = |f: &dyn Fn(usize) -> f64| keep.iter().map(|&i| f(i)).collect::<Vec<f64>>();
-        let look = Look::new(series, point);
+        let mut look = Look::new(series, point);
+        if series.style == SeriesStyle::Band {
+            // A band and its line have one colour also where the description names no group.
+            look.group.get_or_insert_with(|| format!("{run} {column} {}", point.index));
+        }
         let xs = take(&|i| x[i]);
         let line = look.line(xs.clone(), take(&|i| mean[i].value));
         Ok(match series.style {

@@ -97,7 +97,7 @@ impl fmt::Display for Damage {
 
 /// What stands under the name of a finished folder.
 #[derive(Debug)]
-pub enum State {
+pub enum FolderState {
     /// Nothing.
     Absent,
     /// All files, as they were written.
@@ -106,7 +106,7 @@ pub enum State {
     Damaged(Vec<Damage>),
 }
 
-impl State {
+impl FolderState {
     /// Compares every file of a folder with its digest.
     pub fn of(folder: &Path) -> Self {
         if !folder.is_dir() {
@@ -194,8 +194,8 @@ impl Assembly {
         match disk::rename(&self.path, name) {
             Ok(()) => {}
             Err(error) if disk::is_occupied(&error) => {
-                let found = State::of(name);
-                if !anew && matches!(&found, State::Whole(found) if found.failed_jobs == 0) {
+                let found = FolderState::of(name);
+                if !anew && matches!(&found, FolderState::Whole(found) if found.failed_jobs == 0) {
                     return Ok(Installed::ByAnother);
                 }
                 self.replace(name, &provenance.files)?;
@@ -206,8 +206,8 @@ impl Assembly {
             disk::sync_folder(root)?;
         }
         // Another process may have been removing what was put together, file by file, while it got its name.
-        match State::of(name) {
-            State::Whole(_) => Ok(Installed::Here),
+        match FolderState::of(name) {
+            FolderState::Whole(_) => Ok(Installed::Here),
             _ => Err(io::ErrorKind::NotFound.into()),
         }
     }
@@ -289,10 +289,10 @@ mod tests {
     }
 
     fn damage(folder: &Path) -> Vec<String> {
-        match State::of(folder) {
-            State::Absent => vec!["absent".into()],
-            State::Whole(_) => Vec::new(),
-            State::Damaged(list) => list.iter().map(Damage::to_string).collect(),
+        match FolderState::of(folder) {
+            FolderState::Absent => vec!["absent".into()],
+            FolderState::Whole(_) => Vec::new(),
+            FolderState::Damaged(list) => list.iter().map(Damage::to_string).collect(),
         }
     }
 

@@ -25,14 +25,14 @@ const EXTENSION: &str = "journal";
 
 /// What a record holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum RecordKind {
     /// The table of a run.
     Table,
     /// The answer of a scan at one point.
     Answer,
 }
 
-impl Kind {
+impl RecordKind {
     fn word(self) -> &'static str {
         match self {
             Self::Table => "table",
@@ -58,7 +58,7 @@ struct Place {
 /// The first line of a record.
 #[derive(Debug, PartialEq)]
 struct FirstLine {
-    kind: Kind,
+    kind: RecordKind,
     key: String,
     length: u64,
     digest: String,
@@ -69,7 +69,7 @@ impl FirstLine {
         let line = std::str::from_utf8(line).ok()?.strip_prefix(MAGIC)?.strip_suffix('\n')?;
         let [kind, key, length, digest] = line.split(' ').collect::<Vec<_>>()[..] else { return None };
         Some(Self {
-            kind: Kind::of(kind)?,
+            kind: RecordKind::of(kind)?,
             key: key.into(),
             length: length.parse().ok()?,
             digest: digest.into(),
@@ -77,7 +77,7 @@ impl FirstLine {
     }
 }
 
-fn digest_of(kind: Kind, key: &str, payload: &[u8]) -> String {
+fn digest_of(kind: RecordKind, key: &str, payload: &[u8]) -> String {
     let what = format!("{} {key} {}\n", kind.word(), payload.len());
     disk::digest_of([what.as_bytes(), payload])
 }
@@ -85,7 +85,7 @@ fn digest_of(kind: Kind, key: &str, payload: &[u8]) -> String {
 /// What the journals of a folder hold, by kind and key; places are in the order of the names of the files.
 #[derive(Debug, Default)]
 struct Index {
-    places: BTreeMap<(Kind, String), Vec<Place>>,
+    places: BTreeMap<(RecordKind, String), Vec<Place>>,
     /// How far every file has been read.
     read: BTreeMap<PathBuf, u64>,
 }
@@ -144,7 +144,7 @@ impl Index {
 }
 
 /// The payload at a place, if it is what its digest says.
-fn payload(kind: Kind, key: &str, place: &Place) -> Option<Vec<u8>> {
+fn payload(kind: RecordKind, key: &str, place: &Place) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let reader = disk::read_from(&place.file, place.offset).ok()?;
     reader.take(place.length).read_to_end(&mut bytes).ok()?;
@@ -186,12 +186,12 @@ impl Journals {
     }
 
     /// Whether there is a record of this key; whether it is whole shows when it is read.
-    pub fn has(&self, kind: Kind, key: &str) -> bool {
+    pub fn has(&self, kind: RecordKind, key: &str) -> bool {
         locked(&self.index).places.contains_key(&(kind, key.to_string()))
     }
 
     /// The payload of a record that is whole.
-    pub fn read(&self, kind: Kind, key: &str) -> Option<Vec<u8>> {
+    pub fn read(&self, kind: RecordKind, key: &str) -> Option<Vec<u8>> {
         let places = locked(&self.index).places.get(&(kind, key.to_string())).cloned()?;
         places.iter().find_map(|place| payload(kind, key, place))
     }
@@ -207,7 +207,7 @@ impl Journals {
     }
 
     /// Adds a record to the journal of this process.
-    pub fn append(&self, kind: Kind, key: &str, payload: &[u8]) -> io::Result<()> {
+    pub fn append(&self, kind: RecordKind, key: &str, payload: &[u8]) -> io::Result<()> {
         let digest = digest_of(kind, key, payload);
         let mut record = format!("{MAGIC}{} {key} {} {digest}\n", kind.word(), payload.len()).into_bytes();
         record.extend_from_slice(payload);
@@ -266,7 +266,7 @@ mod tests {
         let journal = Journals::in_folder(folder);
         for (key, payload) in [("a", &b"first"[..]), ("b", b"line\nand didact-record 1 in it\n"), ("c", b"")]
         {
-            journal.append(Kind::Table, key, payload).unwrap();
+            journal.append(RecordKind::Table, key, payload).unwrap();
         }
         journal.sync().unwrap();
         disk::entries(folder).pop().unwrap()
@@ -277,15 +277,15 @@ mod tests {
         let folder = folder("back");
         let reader = Journals::in_folder(&folder);
         three(&folder);
-        assert_eq!(reader.read(Kind::Table, "a"), None);
+        assert_eq!(reader.read(RecordKind::Table, "a"), None);
         reader.refresh();
-        assert_eq!(reader.read(Kind::Table, "a").unwrap(), b"first");
-        assert_eq!(reader.read(Kind::Table, "b").unwrap(), b"line\nand didact-record 1 in it\n");
-        assert_eq!(reader.read(Kind::Table, "c").unwrap(), b"");
-        assert_eq!(reader.read(Kind::Answer, "a"), None);
+        assert_eq!(reader.read(RecordKind::Table, "a").unwrap(), b"first");
+        assert_eq!(reader.read(RecordKind::Table, "b").unwrap(), b"line\nand didact-record 1 in it\n");
+        assert_eq!(reader.read(RecordKind::Table, "c").unwrap(), b"");
+        assert_eq!(reader.read(RecordKind::Answer, "a"), None);
         assert_eq!(reader.count(), (3, 0));
         // A second writer has a file of its own.
-        reader.append(Kind::Answer, "a", b"x").unwrap();
+        reader.append(RecordKind::Answer, "a", b"x").unwrap();
         assert_eq!(disk::entries(&folder).len(), 2);
         fs::remove_dir_all(folder).unwrap();
     }
@@ -306,7 +306,7 @@ mod tests {
             fs::write(&path, &changed).unwrap();
             let journal = Journals::in_folder(&folder);
             let found: Vec<Option<Vec<u8>>> =
-                ["a", "b", "c"].iter().map(|key| journal.read(Kind::Table, key)).collect();
+                ["a", "b", "c"].iter().map(|key| journal.read(RecordKind::Table, key)).collect();
             for (key, found) in ["a", "b", "c"].iter().zip(&found) {
                 assert!(found.as_ref().is_none_or(|f| *f == original(key)), "bit {bit}: {key}");
             }

@@ -22,7 +22,7 @@ pub mod places;
 mod table;
 
 pub use disk::write_atomically;
-pub use folder::{Damage, Provenance, State};
+pub use folder::{Damage, FolderState, Provenance};
 pub use journal::Journals;
 pub use places::Places;
 pub use table::Answers;

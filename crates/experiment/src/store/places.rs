@@ -1,6 +1,6 @@
 //! Where results may lie: the journals of an experiment, its finished folder, and those of other experiments beside it.
 
-use super::journal::{Journals, Kind};
+use super::journal::{Journals, RecordKind};
 use super::{Answers, Encoded, Provenance, disk};
 use crate::quantities::Answered;
 use didact_model::Trajectory;
@@ -78,18 +78,19 @@ impl Places {
 
     /// Whether there is a table of this key; whether it is whole shows when it is read.
     pub fn has_table(&self, key: &str) -> bool {
-        let here = self.journals.has(Kind::Table, key) || self.own.tables.contains_key(key);
+        let here = self.journals.has(RecordKind::Table, key) || self.own.tables.contains_key(key);
         here || {
             let (shelves, journals) = self.others();
             shelves.iter().any(|shelf| shelf.tables.contains_key(key))
-                || journals.iter().any(|j| j.has(Kind::Table, key))
+                || journals.iter().any(|j| j.has(RecordKind::Table, key))
         }
     }
 
     /// The table of a run, if there is a whole one.
     pub fn table(&self, key: &str) -> Option<Known<Trajectory>> {
-        let recorded =
-            |journals: &Journals| Encoded::of_payload(&journals.read(Kind::Table, key)?)?.trajectory(key);
+        let recorded = |journals: &Journals| {
+            Encoded::of_payload(&journals.read(RecordKind::Table, key)?)?.trajectory(key)
+        };
         if let Some(result) = recorded(&self.journals).or_else(|| self.own.table(key)) {
             return Some(Known { result, taken_over: false });
         }
@@ -110,7 +111,8 @@ impl Places {
 
     /// The answer of a scan at one point, as the journals have it.
     pub fn answer(&self, key: &str) -> Option<Answered> {
-        let recorded = |journals: &Journals| serde_json::from_slice(&journals.read(Kind::Answer, key)?).ok();
+        let recorded =
+            |journals: &Journals| serde_json::from_slice(&journals.read(RecordKind::Answer, key)?).ok();
         recorded(&self.journals).or_else(|| self.others().1.iter().find_map(recorded))
     }
 }

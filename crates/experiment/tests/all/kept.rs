@@ -2,7 +2,7 @@
 
 use crate::common::{checked, empty_folder};
 use didact_experiment::execute::{NotFinished, finished};
-use didact_experiment::store::State;
+use didact_experiment::store::FolderState;
 use didact_experiment::{Failure, Finished};
 use didact_model::NoMonitor;
 use std::collections::BTreeMap;
@@ -56,25 +56,30 @@ fn every_file_that_is_changed_or_gone_is_found_out_and_made_anew() {
     std::fs::write(&notes, "a file of the user").unwrap();
     assert!(execute(WHOLE, &root).reused);
     assert!(before.len() > 15, "{before:?}");
-    for path in before.keys() {
-        for gone in [false, true] {
-            let bytes = std::fs::read(path).unwrap();
+    let (provenance, others): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        before.keys().partition(|path| path.ends_with("provenance.json"));
+    // All at once but the provenance, by which they are told, and then that one.
+    for (spoiled, gone) in [(&others, false), (&others, true), (&provenance, false), (&provenance, true)] {
+        for path in spoiled {
             if gone {
                 std::fs::remove_file(path).unwrap();
             } else {
-                let mut changed = bytes.clone();
+                let mut changed = std::fs::read(path).unwrap();
                 let middle = changed.len() / 2;
                 changed[middle] ^= 1;
                 std::fs::write(path, changed).unwrap();
             }
-            let State::Damaged(damage) = State::of(&folder) else { panic!("{path:?}: not found out") };
-            assert_eq!(folder.join(&damage[0].file), *path);
-            assert!(finished(&folder).is_err());
-            let healed = execute(WHOLE, &root);
-            assert_eq!((healed.reused, &healed.healed), (false, &damage), "{path:?}");
-            assert_eq!(healed.measured, first.measured);
-            assert!(matches!(State::of(&folder), State::Whole(_)), "{path:?}");
         }
+        let FolderState::Damaged(damage) = FolderState::of(&folder) else {
+            panic!("{spoiled:?}: not found out")
+        };
+        let found: Vec<PathBuf> = damage.iter().map(|d| folder.join(&d.file)).collect();
+        assert_eq!(found.iter().collect::<Vec<_>>(), *spoiled);
+        assert!(finished(&folder).is_err());
+        let healed = execute(WHOLE, &root);
+        assert_eq!((healed.reused, &healed.healed), (false, &damage));
+        assert_eq!(healed.measured, first.measured);
+        assert!(matches!(FolderState::of(&folder), FolderState::Whole(_)));
     }
     let mut after = files(&folder);
     assert_eq!(after.remove(&notes).unwrap(), b"a file of the user");

@@ -5,14 +5,17 @@
 mod common;
 mod engines_agree;
 mod formula;
+mod found_by_use;
 mod full_batch_agrees;
 mod full_batch_schedule;
 mod kept;
 mod lora;
 mod low_rank;
 mod probability;
+mod quantity_edges;
 mod restart;
 mod scans;
+mod schema_values;
 mod stale;
 mod taken_over;
 mod within;

@@ -14,12 +14,22 @@ record = { times = { from = 0, to = 4, points = 5 }, observe = ["loss"] }
 
 const FILE: &str = r#"{ kind = "file", path = "e.csv" }"#;
 
-/// Every way in which a description names a file.
-fn descriptions() -> Vec<(&'static str, String)> {
+/// Four eigenvalues, and what they are changed to; one, and what it is changed to.
+const FOUR: [&str; 2] = ["3\n2\n1\n0.5\n", "9\n1\n0.1\n0.01\n"];
+const ONE: [&str; 2] = ["1.5\n", "0.5\n"];
+
+/// Every way in which a description names a file, and what the file holds before and after an edit.
+fn descriptions() -> Vec<(&'static str, String, [&'static str; 2])> {
+    // Parts of a spectrum are changed one by one from an isotropic one, and stages keep the number of eigenspaces.
+    let of = |name: &'static str| if name == "stage, by parts" { ONE } else { FOUR };
+    named().into_iter().map(|(name, text)| (name, text, of(name))).collect()
+}
+
+fn named() -> Vec<(&'static str, String)> {
     let training = "training = { learning-rate = 0.5 }\n";
-    let stage = |set: &str| {
-        // Stages hand over the overlaps in each eigenspace: there are as many before as after.
-        let data = "data = { spectrum = { kind = \"explicit\", eigenvalues = [1.6, 1.2, 0.8, 0.4] } }\n";
+    // Stages hand over the overlaps in each eigenspace: there are as many before as after.
+    let four = "data = { spectrum = { kind = \"explicit\", eigenvalues = [1.6, 1.2, 0.8, 0.4] } }\n";
+    let stage = |data: &str, set: &str| {
         format!(
             "{RUN}{data}training = {{ learning-rate = 0.5, stage = [{{ until = {{ time = 2 }}, set = {{ {set} }} }}] }}\n"
         )
@@ -38,8 +48,8 @@ fn descriptions() -> Vec<(&'static str, String)> {
             "run, by parts",
             format!("{RUN}{training}run = [{{ name = \"ode\", engine = \"ode\", set = {{ {parts} }} }}]\n"),
         ),
-        ("stage", stage(&format!("\"data.spectrum\" = {FILE}"))),
-        ("stage, by parts", stage(parts)),
+        ("stage", stage(four, &format!("\"data.spectrum\" = {FILE}"))),
+        ("stage, by parts", stage("", &format!("{parts}, \"data.spectrum.normalise\" = false"))),
         (
             "scan",
             "title = \"Stale\"\n[[scan]]\nname = \"s\"\nquantity = \"committee/linear-critical-rate\"\n\
@@ -76,20 +86,20 @@ fn numbers(finished: &Finished) -> Vec<Vec<u8>> {
 
 #[test]
 fn an_edited_file_is_never_answered_with_the_numbers_before() {
-    for (index, (name, text)) in descriptions().into_iter().enumerate() {
+    for (index, (name, text, [before, after])) in descriptions().into_iter().enumerate() {
         let folder: PathBuf = empty_folder(&format!("stale-{index}"));
         std::fs::create_dir_all(&folder).unwrap();
         let write = |numbers: &str| std::fs::write(folder.join("e.csv"), numbers).unwrap();
-        write("3\n2\n1\n0.5\n");
+        write(before);
         let first = run(&folder, &text);
         assert!(first.failures.is_empty(), "{name}: {:?}", first.failures);
         assert!(run(&folder, &text).reused, "{name}");
-        write("9\n1\n0.1\n0.01\n");
+        write(after);
         let second = run(&folder, &text);
         assert!(!second.reused && second.taken_over == 0, "{name}");
         assert_ne!(numbers(&first), numbers(&second), "{name}");
         // The first file again finds its own results.
-        write("3\n2\n1\n0.5\n");
+        write(before);
         let third = run(&folder, &text);
         assert!(third.reused && third.folder == first.folder, "{name}");
     }
@@ -98,7 +108,7 @@ fn an_edited_file_is_never_answered_with_the_numbers_before() {
 #[test]
 fn a_file_that_is_not_there_is_refused_before_anything_runs() {
     let folder = empty_folder("stale-missing");
-    for (name, text) in descriptions() {
+    for (name, text, _) in descriptions() {
         let source = Source { name: folder.join("it.toml").display().to_string(), text };
         let error = Experiment::new(source, Size::Normal, None).err().unwrap_or_else(|| panic!("{name}"));
         assert!(error.to_string().contains("e.csv"), "{name}: {error}");

@@ -1,6 +1,6 @@
 //! Committee machines: K hidden units learn from M.
 //!
-//!   student f = Σ_i a_i g(w_i·x),   teacher y = Σ_n v_n g_t(b_n·x),   loss = (y − f)²/2 or (y − f)².
+//!   student f = Σ_i a_i g(w_i·x),   teacher y = Σ_n v_n g_t(b_n·x),   loss = (y − f)²/2 or (y − f)², or any other ℓ(y, f).
 //!
 //! Saad & Solla, Phys. Rev. E 52, 4225 (1995); with correlated inputs Yoshida & Okada (2019) and
 //! Worschech & Rosenow (2024). Order-parameter equations: docs/derivations/power-law-spectra.md#s3. Learning-rate and
@@ -12,7 +12,7 @@ mod rule;
 
 use super::{Family, ModelError, Reference};
 use didact_math::activation;
-use didact_model::loss::Prefactor;
+use didact_model::loss::{AnyLoss, Loss, Prefactor};
 use didact_model::quantity::Quantity;
 use didact_model::rule::LocalRule;
 use rule::{Hidden, Labels};
@@ -60,9 +60,10 @@ pub struct Committee {
     /// Trains the a_i as scalars.
     #[serde(default)]
     pub train_output: bool,
-    /// (y − f)²/2 (`half`) or (y − f)² (`one`).
+    /// (y − f)²/2 (`half`), (y − f)² (`one`), or any loss ℓ(y, f), whose averages are computed by quadrature:
+    /// `{ kind = "huber", kappa = 1.0 }`.
     #[serde(default)]
-    pub loss: Prefactor,
+    pub loss: AnyLoss,
 }
 
 impl Committee {
@@ -77,7 +78,7 @@ impl Committee {
             student_weights: None,
             teacher_weights: None,
             train_output: false,
-            loss: Prefactor::Half,
+            loss: AnyLoss::default(),
         }
     }
 
@@ -146,7 +147,12 @@ impl Family for Committee {
         };
         let student = Hidden { activation: own, weights: a, trained: self.train_output };
         let teacher = Labels { activation: teacher, weights: v };
-        Ok(Arc::new(rule::rule(student, teacher, self.loss)))
+        let loss = Loss::from(self.loss);
+        if let Some((name, value)) = loss.parameter().filter(|(_, v)| !(v.is_finite() && *v > 0.0)) {
+            let message = format!("{name} is {value}; it must be positive and finite");
+            return Err(ModelError::Invalid { name: "loss", message });
+        }
+        Ok(Arc::new(rule::rule(student, teacher, loss)))
     }
 
     fn starting_scalars(&self) -> Vec<f64> {
@@ -163,7 +169,14 @@ impl Family for Committee {
             ["erf(z/sqrt2)", "erf(z)", "linear", "relu", "quadratic", "tanh", "He3", "x*sigmoid(x)"]
                 .map(|g| Self::soft(2, 2, g))
                 .into();
-        all.push(Self { output: Output::Scaled, loss: Prefactor::One, ..Self::soft(2, 3, "erf(z/sqrt2)") });
+        let one = AnyLoss::Squared(Prefactor::One);
+        all.push(Self { output: Output::Scaled, loss: one, ..Self::soft(2, 3, "erf(z/sqrt2)") });
+        let huber = AnyLoss::Other(Loss::Huber { kappa: 0.7 });
+        all.push(Self { loss: huber, train_output: true, ..Self::soft(1, 1, "erf(z/sqrt2)") });
+        let logistic = AnyLoss::Other(Loss::Logistic);
+        let labels = Some("sigmoid".into());
+        all.push(Self { loss: logistic, teacher_activation: labels, ..Self::soft(2, 1, "tanh") });
+        all.push(Self { loss: AnyLoss::Other(Loss::Correlation), ..Self::soft(1, 2, "He3") });
         all.push(Self { train_output: true, output: Output::Mean, ..Self::soft(2, 1, "erf(z/sqrt2)") });
         all.push(Self { train_output: true, ..Self::soft(1, 2, "relu") });
         all.push(Self { teacher_activation: Some("erf(z)".into()), ..Self::soft(1, 1, "erf(z/sqrt2)") });

@@ -5,11 +5,13 @@ mod averages;
 mod conditional;
 mod erf;
 mod kicks;
+mod planes;
 
 use averages::Route;
 use didact_math::activation::Activation;
-use didact_model::loss::Prefactor;
-use didact_model::rule::{Averages, Batch, Kick, Law, Needed, Sample, Shape};
+use didact_model::averages::{QuadratureEstimate, by_quadrature, risk_by_quadrature};
+use didact_model::loss::Loss;
+use didact_model::rule::{Averages, Batch, Kick, Law, Needed, Sample, Shape, kicks_one_by_one};
 use didact_model::teacher_student::{ClosedForms, Student, Teacher, TeacherRows, TeacherStudent};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -68,7 +70,7 @@ impl Student for Hidden {
     }
 
     fn has_kinks(&self) -> bool {
-        !self.activation.kinks().is_empty()
+        self.activation.slope_jumps()
     }
 }
 
@@ -95,7 +97,9 @@ pub(super) type CommitteeRule = TeacherStudent<Hidden, Labels, Forms>;
 #[derive(Debug, Clone)]
 pub(super) struct Forms {
     route: Route,
-    /// w, the weight of the loss w (y − f)²/2.
+    /// w, the weight of the loss w (y − f)²/2. `None` for any other loss, of which nothing is known.
+    square: Option<f64>,
+    /// The same, and 1 for any other loss.
     weight: f64,
     /// At the starting output weights: computed once, since they are asked for at every right-hand side of an ODE.
     fixed: OutputFactors,
@@ -120,17 +124,18 @@ impl OutputFactors {
 }
 
 /// The rule of two committees.
-pub(super) fn rule(student: Hidden, teacher: Labels, prefactor: Prefactor) -> CommitteeRule {
-    let weight = prefactor.weight();
+pub(super) fn rule(student: Hidden, teacher: Labels, loss: Loss) -> CommitteeRule {
+    let square = if let Loss::Square { weight } = loss { Some(weight) } else { None };
+    let weight = square.unwrap_or(1.0);
     let route =
         Route::of(&student.activation, &teacher.activation, student.weights.len(), teacher.weights.len());
     let fixed = OutputFactors::new(&student.weights, &teacher, weight);
     TeacherStudent {
         student,
         teacher,
-        loss: prefactor.into(),
+        loss,
         teacher_rows: TeacherRows::Separate,
-        forms: Forms { route, weight, fixed },
+        forms: Forms { route, square, weight, fixed },
     }
 }
 
@@ -150,14 +155,23 @@ pub(super) fn activation_of(rule: &CommitteeRule, row: usize) -> &Arc<dyn Activa
 
 impl ClosedForms<Hidden, Labels> for Forms {
     fn averages(&self, pair: &CommitteeRule, law: &Law, needed: Needed, out: &mut Averages) {
-        averages::fill(pair, law, needed, out);
+        match self.square {
+            Some(_) => averages::fill(pair, law, needed, out),
+            None => by_quadrature(pair, law, needed, out),
+        }
     }
 
-    fn risk(&self, pair: &CommitteeRule, law: &Law) -> f64 {
-        averages::risk(pair, law)
+    fn risk_within(&self, pair: &CommitteeRule, law: &Law, accuracy: f64) -> QuadratureEstimate {
+        match self.square {
+            Some(_) => averages::risk(pair, law, accuracy),
+            None => risk_by_quadrature(pair, law, accuracy),
+        }
     }
 
     fn kick(&self, pair: &CommitteeRule, sample: &Sample, out: &mut Kick) {
+        if self.square.is_none() {
+            return pair.kick_by_gradient(sample, out);
+        }
         let &Sample { fields, scalars, noise } = sample;
         let noise = [noise];
         let one = Batch::new(fields, 1, scalars, &noise);
@@ -165,10 +179,13 @@ impl ClosedForms<Hidden, Labels> for Forms {
     }
 
     fn kick_batch(&self, pair: &CommitteeRule, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {
-        kicks::fill(pair, batch, rows, scalars);
+        match self.square {
+            Some(_) => kicks::fill(pair, batch, rows, scalars),
+            None => kicks_one_by_one(pair, batch, rows, scalars),
+        }
     }
 
     fn steps_in_lanes(&self, _pair: &CommitteeRule) -> bool {
-        true
+        self.square.is_some()
     }
 }

@@ -8,7 +8,7 @@ mod units;
 use super::network::{self, Network};
 use super::noise::gradient_noise;
 use didact_math::linalg::Mat;
-use didact_model::averages;
+use didact_model::averages::{self, QuadratureEstimate};
 use didact_model::loss::Loss;
 use didact_model::rule::{Averages, Batch, Law, LocalRule, Needed, kicks_one_by_one};
 use didact_model::teacher_student::{ClosedForms, Student, Teacher, TeacherRows, TeacherStudent};
@@ -203,12 +203,13 @@ impl<S: Trainee, T: Labels> ClosedForms<S, T> for SharedForms {
         units::drift(&*self.network.activation, law.covariance, &teacher, &student, shape, gain, out);
     }
 
-    fn risk(&self, pair: &SharedLoss<S, T>, law: &Law) -> f64 {
+    fn risk_within(&self, pair: &SharedLoss<S, T>, law: &Law, _accuracy: f64) -> QuadratureEstimate {
         if !law.covariance.is_finite() {
-            return f64::NAN;
+            return QuadratureEstimate::exact(f64::NAN);
         }
         let (teacher, student) = Self::units(pair, law.scalars);
-        residual_risk(&*self.network.activation, law.covariance, &teacher, &student)
+        let risk = residual_risk(&*self.network.activation, law.covariance, &teacher, &student);
+        QuadratureEstimate::exact(risk)
     }
 
     fn kick_batch(&self, pair: &SharedLoss<S, T>, batch: &Batch, rows: &mut [f64], scalars: &mut [f64]) {

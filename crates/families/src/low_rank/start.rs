@@ -6,6 +6,7 @@ use didact_math::linalg::{Mat, NotPositive, cholesky_psd, dot};
 use didact_math::random::{BartlettFactor, RngAddress, Stream};
 use didact_model::overlaps::Overlaps;
 use didact_model::rule::Shape;
+use didact_model::spectrum::Spectrum;
 use didact_model::start::{FrozenRows, RandomRows, RowLaw, Setting, Start, StartError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -279,6 +280,25 @@ impl Start for LowRankStart {
             (false, false) => gram[(i - first, j - first)],
         });
         Ok(Overlaps::from_engine(setting.shape, vec![whole], self.scalars.clone()))
+    }
+
+    /// Random rows of the base become orthonormal, and a random û orthogonal to all given rows.
+    fn limit(&self, shape: Shape, spectrum: &Spectrum) -> Result<Overlaps, StartError> {
+        let base = match &self.base {
+            Base::Named(NamedBase::Random | NamedBase::Separated) => Base::Named(NamedBase::Orthonormal),
+            given => given.clone(),
+        };
+        let law = match self.law {
+            StartLaw::Named(_) | StartLaw::Scaled { .. } => StartLaw::Overlap(0.0),
+            StartLaw::Overlap(overlap) => StartLaw::Overlap(overlap),
+        };
+        let limit = Self { base, law, ..self.clone() };
+        if self.student == StudentKind::FromScratch {
+            let frozen = FrozenRows::Gram(limit.frozen(None)?.0);
+            let trained = RowLaw::Sphere { radius: self.radius };
+            return RandomRows { trained, frozen, scalars: self.scalars.clone() }.limit(shape, spectrum);
+        }
+        limit.draw(&Setting { shape, spectrum, dimension: None, seed: 0, replica: 0 })
     }
 
     fn is_random(&self) -> bool {

@@ -222,6 +222,11 @@ impl LocalRule for MultiIndexRule {
         }
     }
 
+    fn same_class(&self, sample: &Sample) -> Option<bool> {
+        let label = self.link.label(&sample.fields[self.trained()..], sample.noise);
+        Some(self.loss.same_class(self.output(sample), label))
+    }
+
     fn batch(&self) -> Option<&dyn BatchRule> {
         Some(self)
     }
@@ -292,7 +297,7 @@ impl LabelledRule for MultiIndexRule {
 
 impl CurvatureRule for MultiIndexRule {
     fn jumps(&self) -> Jumps {
-        Jumps { trained: !self.activation.kinks().is_empty(), frozen: self.link.has_jumps() }
+        Jumps { trained: self.activation.slope_jumps(), frozen: self.link.has_jumps() }
     }
 
     /// One unit: ∂φ/∂h. More: G_j = a_j ℓ′ σ″_j, the block of m Hess that survives when m is large, with the sign of

@@ -2,6 +2,7 @@
 
 use super::state::risk;
 use didact_math::linalg::Mat;
+use didact_model::averages::QuadratureEstimate;
 use didact_model::loss::Loss;
 use didact_model::rule::{
     Averages, Batch, BatchRule, CurvatureAverages, CurvatureRule, Kick, LabelledRule, Law, LocalRule, Needed,
@@ -105,12 +106,13 @@ impl LocalRule for QuadraticRule {
         }
     }
 
-    fn risk(&self, law: &Law) -> f64 {
+    fn risk_within(&self, law: &Law, _accuracy: f64) -> QuadratureEstimate {
         let (c, p, rows) = (law.covariance, self.students, self.students + self.teachers);
         if !c.is_finite() {
-            return f64::NAN;
+            return QuadratureEstimate::exact(f64::NAN);
         }
-        risk(&c.block(0..p, 0..p), &c.block(0..p, p..rows), &c.block(p..rows, p..rows))
+        let value = risk(&c.block(0..p, 0..p), &c.block(0..p, p..rows), &c.block(p..rows, p..rows));
+        QuadratureEstimate::exact(value)
     }
 
     fn batch(&self) -> Option<&dyn BatchRule> {

@@ -70,7 +70,7 @@ fn kick_is_the_gradient_of_the_loss() {
                 (0..shape.scalars).map(|j| (kick.scalars[j], smooth_slope(|by| with_scalar(j, by))));
             for (got, expected) in rows.chain(scalars) {
                 let Some(expected) = expected else { continue };
-                let scale = 1.0 + rule.loss(&draw.sample()) + expected.abs();
+                let scale = 1.0 + rule.loss(&draw.sample()).abs() + expected.abs();
                 assert!((got - expected).abs() < 1e-9 * scale, "{name}: kick {got}, difference {expected}");
                 checked += 1;
             }

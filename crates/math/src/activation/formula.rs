@@ -25,7 +25,10 @@ impl Formula {
                 size: jump.value_jump,
             });
         }
-        let kinks = breaks.iter().map(|b| Kink { at: b.at, jump: b.slope_jump }).collect();
+        let mut kinks: Vec<Kink> = breaks.iter().map(|b| Kink { at: b.at, jump: b.slope_jump }).collect();
+        // Sums that do not end where the curvature jumps are off by the third power of their spacing.
+        kinks.extend(expression.curvature_breaks().into_iter().map(|at| Kink { at, jump: 0.0 }));
+        kinks.sort_by(|a, b| a.at.total_cmp(&b.at));
         let mut formula = Self { expression, kinks, resolution: COARSEST };
         formula.resolution = formula.measure()?;
         Ok(formula)
@@ -60,10 +63,27 @@ impl Formula {
             }
             (spacing, coarse) = (0.5 * spacing, fine);
         }
+        if !(coarse[0] <= LARGEST_SQUARE) || self.outgrows_a_gaussian() {
+            return Err(ActivationError::Growth { formula: self.name() });
+        }
         Ok(spacing)
+    }
+
+    /// Whether σ(z)² e^{−z²/2} still grows far out, on either side.
+    fn outgrows_a_gaussian(&self) -> bool {
+        let logarithm = |z: f64| 2.0 * self.value(z).abs().ln() - 0.5 * z * z;
+        [1.0, -1.0].iter().any(|sign| {
+            let (near, far) = (logarithm(20.0 * sign), logarithm(26.0 * sign));
+            far > 0.0 && far >= near
+        })
     }
 }
 
+/// Mean square over Gaussian inputs; products of several such means are still finite numbers.
+const LARGEST_SQUARE: f64 = 1e60;
+
+/// Values that are computed together.
+const LIST: usize = 128;
 const COARSEST: f64 = 0.3;
 /// A pole closer to the real line than about 0.01 is not resolved.
 const FINEST: f64 = 0.3 / 64.0;
@@ -90,6 +110,14 @@ impl Activation for Formula {
     fn jet(&self, z: f64) -> (f64, f64, f64) {
         let jet = self.expression.jet(&[z], 0);
         (jet.value, jet.slope, jet.curvature)
+    }
+    fn values(&self, z: &mut [f64]) {
+        let mut out = [0.0; LIST];
+        for z in z.chunks_mut(LIST) {
+            let out = &mut out[..z.len()];
+            self.expression.values(&[z], out);
+            z.copy_from_slice(out);
+        }
     }
     fn resolution(&self) -> f64 {
         self.resolution

@@ -5,15 +5,16 @@ mod lists;
 mod names;
 mod piecewise;
 mod polynomial;
+mod recognise;
 mod smooth;
 
 pub use formula::Formula;
 pub use names::{ActivationError, catalogue, parse};
-pub use piecewise::{Abs, Relu};
+pub use piecewise::{Abs, PiecewiseLinear, Relu};
 pub use polynomial::{HermitePolynomial, Polynomial};
 pub use smooth::{Erf, Gelu, Linear, Sigmoid, Tanh};
 
-/// A point where the slope of σ jumps: a Dirac term of weight `jump` in σ″.
+/// A point where the slope of σ jumps, a Dirac term of weight `jump` in σ″, or where only σ″ jumps and `jump` is 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Kink {
     /// Where.
@@ -36,10 +37,30 @@ pub enum Form {
     Relu,
     /// σ(z) = |z|.
     Abs,
+    /// σ(z) = above·z for z > 0, below·z for z < 0, other than the two above.
+    PiecewiseLinear {
+        /// Slope on the negative side.
+        below: f64,
+        /// Slope on the positive side.
+        above: f64,
+    },
     /// Monomial coefficients, low to high.
     Polynomial(Vec<f64>),
     /// Anything else.
     General,
+}
+
+impl Form {
+    /// The slopes below and above 0 of a unit that is linear on either side.
+    pub fn sides(&self) -> Option<[f64; 2]> {
+        match *self {
+            Self::Linear => Some([1.0, 1.0]),
+            Self::Relu => Some([0.0, 1.0]),
+            Self::Abs => Some([-1.0, 1.0]),
+            Self::PiecewiseLinear { below, above } => Some([below, above]),
+            Self::Erf { .. } | Self::Polynomial(_) | Self::General => None,
+        }
+    }
 }
 
 /// A continuous scalar non-linearity σ.
@@ -55,9 +76,14 @@ pub trait Activation: Send + Sync + std::fmt::Debug {
     /// σ″(z), its regular part; Dirac terms are in [`Self::kinks`].
     fn curvature(&self, z: f64) -> f64;
 
-    /// Where the slope jumps, ascending.
+    /// Where the slope or the curvature jumps, ascending.
     fn kinks(&self) -> &[Kink] {
         &[]
+    }
+
+    /// Whether the slope itself jumps somewhere.
+    fn slope_jumps(&self) -> bool {
+        self.kinks().iter().any(|kink| kink.jump != 0.0)
     }
 
     /// What closed forms need to know.

@@ -87,3 +87,56 @@ impl Activation for Abs {
         if k.is_multiple_of(2) { 2.0 * Relu.hermite(k, variance) } else { 0.0 }
     }
 }
+
+/// σ(z) = above·z for z > 0 and below·z for z < 0: leaky ReLU and its kin. Three ReLU averages give each of its own, since
+/// σ(z) = above z₊ − below (−z)₊.
+#[derive(Clone, Debug)]
+pub struct PiecewiseLinear {
+    /// Slope on the negative side.
+    below: f64,
+    /// Slope on the positive side.
+    above: f64,
+    kink: [Kink; 1],
+}
+
+impl PiecewiseLinear {
+    /// The two slopes.
+    pub fn new(below: f64, above: f64) -> Self {
+        Self { below, above, kink: [Kink { at: 0.0, jump: above - below }] }
+    }
+}
+
+impl Activation for PiecewiseLinear {
+    fn name(&self) -> String {
+        format!("({:?})*relu(x) + ({:?})*relu(-x)", self.above, -self.below)
+    }
+    fn value(&self, z: f64) -> f64 {
+        z * if z > 0.0 { self.above } else { self.below }
+    }
+    fn slope(&self, z: f64) -> f64 {
+        if z > 0.0 {
+            self.above
+        } else if z < 0.0 {
+            self.below
+        } else {
+            f64::midpoint(self.below, self.above)
+        }
+    }
+    fn curvature(&self, _z: f64) -> f64 {
+        0.0
+    }
+    fn kinks(&self) -> &[Kink] {
+        &self.kink
+    }
+    fn form(&self) -> Form {
+        Form::PiecewiseLinear { below: self.below, above: self.above }
+    }
+    fn resolution(&self) -> f64 {
+        0.3
+    }
+    /// (above − below) z₊ + below z.
+    fn hermite(&self, k: usize, variance: f64) -> f64 {
+        let linear = if k == 1 { self.below * variance.sqrt() } else { 0.0 };
+        (self.above - self.below) * Relu.hermite(k, variance) + linear
+    }
+}

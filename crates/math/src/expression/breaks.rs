@@ -25,16 +25,33 @@ const CELLS: usize = 4800;
 const ZERO: f64 = 1e-11;
 
 pub(super) fn find(tree: &Node) -> Vec<Break> {
+    candidates(tree).into_iter().filter_map(|at| measure(tree, at)).collect()
+}
+
+/// Where only the curvature jumps, as that of max(x, 0)² does.
+pub(super) fn find_in_curvature(tree: &Node) -> Vec<f64> {
+    let in_curvature = |at: &f64| {
+        let [left, right] = [-1.0, 1.0].map(|side| one_sided(tree, *at, side).curvature);
+        measure(tree, *at).is_none() && jump(left, right) != 0.0
+    };
+    candidates(tree).into_iter().filter(in_curvature).collect()
+}
+
+fn candidates(tree: &Node) -> Vec<f64> {
     let mut at = Vec::new();
     collect(tree, &mut at);
     at.sort_by(f64::total_cmp);
     at.dedup_by(|b, a| (*b - *a).abs() <= ZERO * (1.0 + a.abs()));
-    at.into_iter().filter_map(|at| measure(tree, at)).collect()
+    at
+}
+
+/// The difference of two sides, without rounding.
+fn jump(a: f64, b: f64) -> f64 {
+    if (b - a).abs() <= ZERO * (1.0 + a.abs() + b.abs()) { 0.0 } else { b - a }
 }
 
 fn measure(tree: &Node, at: f64) -> Option<Break> {
     let (left, right) = (one_sided(tree, at, -1.0), one_sided(tree, at, 1.0));
-    let jump = |a: f64, b: f64| if (b - a).abs() <= ZERO * (1.0 + a.abs() + b.abs()) { 0.0 } else { b - a };
     let found =
         Break { at, value_jump: jump(left.value, right.value), slope_jump: jump(left.slope, right.slope) };
     (found.value_jump != 0.0 || found.slope_jump != 0.0).then_some(found)

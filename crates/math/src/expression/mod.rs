@@ -144,6 +144,12 @@ impl Expression {
         breaks::find(&self.tree)
     }
 
+    /// Where value and slope of a formula of one variable are continuous and its curvature jumps; ascending.
+    pub fn curvature_breaks(&self) -> Vec<f64> {
+        assert!(self.variables.len() <= 1, "breaks are defined for formulas of one variable");
+        breaks::find_in_curvature(&self.tree)
+    }
+
     /// Coefficients, low to high, when the formula is a polynomial in its one variable.
     pub fn polynomial(&self) -> Option<Vec<f64>> {
         (self.variables.len() <= 1).then(|| self.tree.polynomial()).flatten()

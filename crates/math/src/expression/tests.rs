@@ -273,3 +273,14 @@ fn a_formula_that_is_too_long_or_too_deep_is_refused_before_it_overflows() {
     }
     assert!(Expression::parse(&vec!["x"; LONGEST / 2].join("+"), &["x"]).is_ok());
 }
+
+#[test]
+fn jumps_of_the_curvature_alone_are_found_too() {
+    let breaks = |text: &str| Expression::parse(text, &["x"]).unwrap().curvature_breaks();
+    assert_eq!(breaks("max(x, 0)^2"), [0.0]);
+    assert_eq!(breaks("max(x, 0)*tanh(1.006*x)"), [0.0]);
+    assert_eq!(breaks("(x - 1)*abs(x - 1) + max(x, 0)"), [1.0]);
+    assert!(
+        breaks("max(x, 0)").is_empty() && breaks("max(x, 0)^3").is_empty() && breaks("tanh(x)").is_empty()
+    );
+}

@@ -2,6 +2,7 @@
 //!
 //! Deterministic: the same call gives the same numbers every time, on every machine.
 
+use super::ball::{self, Effort, WeightedPoints, over_ball};
 use super::lattice;
 use super::normal::quantile;
 use super::quadrature::{GaussianRule, HERMITE_REACH, gauss_hermite};
@@ -27,6 +28,11 @@ pub enum AverageMethod {
     Tensor {
         /// Nodes per axis of the finer rule.
         nodes: usize,
+    },
+    /// Shifted lattices in a ball.
+    Ball {
+        /// Points per lattice, those outside of the ball included.
+        points: usize,
     },
     /// Randomly shifted lattices.
     Lattice {
@@ -54,9 +60,6 @@ const GEOMETRIC: f64 = 0.03;
 /// Standard errors within which a product rule must agree with the lattice to be preferred to it.
 const AGREEMENT: f64 = 5.0;
 
-/// Points whose values are asked for together: enough to hide what a call costs, few enough for the nearest cache.
-const BLOCK: usize = 64;
-
 /// E[f(z)], z ~ N(0, I), with about `budget` evaluations of `f(z, out)`.
 ///
 /// Up to five dimensions a product rule is used if it has converged (two sizes agree to 1e-9 of the size of f); else,
@@ -65,31 +68,26 @@ const BLOCK: usize = 64;
 pub fn expectation(
     dimension: usize,
     outputs: usize,
-    f: impl FnMut(&[f64], &mut [f64]),
-    budget: usize,
-) -> Average {
-    expectation_in_blocks(dimension, outputs, point_by_point(dimension, outputs, f), budget)
-}
-
-/// [`expectation`] of a function that computes many points at once: `f(n, z, out)` reads coordinate k of point j at `z[k * n + j]`
-/// and writes output o of it at `out[o * n + j]`. The sums are taken in the same order.
-pub fn expectation_in_blocks(
-    dimension: usize,
-    outputs: usize,
-    mut f: impl FnMut(usize, &[f64], &mut [f64]),
+    mut f: impl FnMut(&[f64], &mut [f64]),
     budget: usize,
 ) -> Average {
     if dimension > TENSOR_DIMENSIONS {
-        return lattice_average(dimension, outputs, budget, &mut f);
+        return quasi_monte_carlo(dimension, outputs, budget, &mut f);
     }
     let product = tensor(dimension, outputs, budget, &mut f);
-    if relative(&product.mean, &product.error) <= ACCEPTED {
+    if product.relative_error() <= ACCEPTED {
         return product;
     }
-    let spread = lattice_average(dimension, outputs, budget, &mut f);
+    let spread = quasi_monte_carlo(dimension, outputs, budget, &mut f);
+    better_of(product, spread)
+}
+
+/// The product rule, if it seems better than the lattice and agrees with it.
+fn better_of(product: Average, spread: Average) -> Average {
+    let outputs = product.mean.len();
     let apart = (0..outputs).map(|o| (product.mean[o] - spread.mean[o]).abs());
     let agree = apart.clone().zip(&spread.error).all(|(apart, error)| apart <= AGREEMENT * error);
-    let smaller = relative(&product.mean, &product.error) < relative(&spread.mean, &spread.error);
+    let smaller = product.relative_error() < spread.relative_error();
     if !(smaller && agree) {
         return spread;
     }
@@ -99,80 +97,117 @@ pub fn expectation_in_blocks(
     Average { error, ..product }
 }
 
-/// A function of single points as one of blocks.
-fn point_by_point(
-    dimension: usize,
-    outputs: usize,
-    mut f: impl FnMut(&[f64], &mut [f64]),
-) -> impl FnMut(usize, &[f64], &mut [f64]) {
-    let (mut point, mut values) = (vec![0.0; dimension], vec![0.0; outputs]);
-    move |n, z, out| {
-        for j in 0..n {
-            point.iter_mut().enumerate().for_each(|(k, x)| *x = z[k * n + j]);
-            f(&point, &mut values);
-            values.iter().enumerate().for_each(|(o, value)| out[o * n + j] = *value);
+/// A function of which averages are asked for, point by point and for many points at once.
+pub trait Integrand {
+    /// Number of independent standard normals that it reads.
+    fn dimension(&self) -> usize;
+
+    /// Number of averages.
+    fn outputs(&self) -> usize;
+
+    /// The values at one point.
+    fn at(&mut self, z: &[f64], out: &mut [f64]);
+
+    /// Adds Σ weight · value over some points to the sums.
+    fn add(&mut self, points: &WeightedPoints, sums: &mut [f64]) {
+        point_by_point(self, points, sums);
+    }
+}
+
+/// Adds Σ weight · value over some points, one after the other: the slow, obvious way.
+pub fn point_by_point<I: Integrand + ?Sized>(integrand: &mut I, points: &WeightedPoints, sums: &mut [f64]) {
+    let (mut z, mut out) = (vec![0.0; integrand.dimension()], vec![0.0; integrand.outputs()]);
+    for (p, weight) in points.weights.iter().enumerate() {
+        for (j, z) in z.iter_mut().enumerate() {
+            *z = points.coordinates[j * points.size() + p];
+        }
+        integrand.at(&z, &mut out);
+        sums.iter_mut().zip(&out).for_each(|(sum, value)| *sum += weight * value);
+    }
+}
+
+/// Which rule averages an integrand best: found once, and good for others like it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BestRule {
+    /// A product rule.
+    Product,
+    /// A lattice in a ball at this level.
+    Ball {
+        /// log₂ of the points, counted from the smallest lattice.
+        level: usize,
+    },
+    /// Randomly shifted lattices.
+    Lattice,
+}
+
+/// Evaluations by a product rule.
+const PRODUCT_BUDGET: usize = 1 << 16;
+
+/// E[f(z)] as [`expectation`] with 2¹⁶ evaluations where its product rule converges; otherwise, in two to six dimensions, by a lattice
+/// in a ball of up to `budget` evaluations, until the error is within `accuracy` in units of the largest mean. Where no rule
+/// gets there the best of them is taken, randomly shifted lattices included.
+///
+/// `known` is the best rule of an integrand like this one, with which the average is computed at once; it is found where there is none.
+pub fn expectation_within(
+    integrand: &mut dyn Integrand,
+    accuracy: f64,
+    budget: usize,
+    known: &mut Option<BestRule>,
+) -> Average {
+    let (dimension, outputs) = (integrand.dimension(), integrand.outputs());
+    let product = |integrand: &mut dyn Integrand| {
+        tensor(dimension, outputs, PRODUCT_BUDGET, &mut |z: &[f64], out: &mut [f64]| integrand.at(z, out))
+    };
+    let spread = |integrand: &mut dyn Integrand| {
+        over_shifts(dimension, outputs, budget, |points, sums| integrand.add(points, sums))
+    };
+    let in_ball = |integrand: &mut dyn Integrand, accuracy: f64, first_level: usize| {
+        let effort = Effort { accuracy, budget, first_level };
+        over_ball(dimension, outputs, effort, &mut |points, sums| integrand.add(points, sums))
+    };
+    match *known {
+        Some(BestRule::Product) => return product(integrand),
+        Some(BestRule::Ball { level }) => return in_ball(integrand, f64::INFINITY, level).average,
+        Some(BestRule::Lattice) => return spread(integrand),
+        None => {}
+    }
+    let by_product = (dimension <= TENSOR_DIMENSIONS).then(|| product(integrand));
+    if by_product.as_ref().is_some_and(|product| product.relative_error() <= ACCEPTED) {
+        *known = Some(BestRule::Product);
+        return by_product.expect("was just looked at");
+    }
+    let by_ball = (ball::FEWEST..=ball::MOST).contains(&dimension).then(|| in_ball(integrand, accuracy, 0));
+    if let Some(found) = by_ball.as_ref().filter(|found| found.average.relative_error() <= accuracy) {
+        *known = Some(BestRule::Ball { level: found.level });
+        return found.average.clone();
+    }
+    let by_lattice = spread(integrand);
+    let other = match by_product {
+        Some(product) => better_of(product, by_lattice),
+        None => by_lattice,
+    };
+    match by_ball {
+        Some(found) if found.average.relative_error() < other.relative_error() => {
+            *known = Some(BestRule::Ball { level: found.level });
+            found.average
+        }
+        _ => {
+            let product = matches!(other.method, AverageMethod::Tensor { .. });
+            *known = Some(if product { BestRule::Product } else { BestRule::Lattice });
+            other
         }
     }
 }
 
-/// Sums over points that are collected into blocks.
-struct Blocks<'f, F> {
-    f: &'f mut F,
-    dimension: usize,
-    /// Coordinates, weights and values of a block; the coordinates of a point come together until the block is full.
-    points: Vec<f64>,
-    weights: Vec<f64>,
-    columns: Vec<f64>,
-    values: Vec<f64>,
-    sum: Vec<f64>,
-}
-
-impl<'f, F: FnMut(usize, &[f64], &mut [f64])> Blocks<'f, F> {
-    fn new(dimension: usize, outputs: usize, f: &'f mut F) -> Self {
-        let (points, weights, columns) = (Vec::new(), Vec::new(), Vec::new());
-        Self { f, dimension, points, weights, columns, values: Vec::new(), sum: vec![0.0; outputs] }
-    }
-
-    /// Adds weight f(z).
-    fn add(&mut self, weight: f64, z: &[f64]) {
-        self.points.extend_from_slice(z);
-        self.weights.push(weight);
-        if self.weights.len() == BLOCK {
-            self.flush();
-        }
-    }
-
-    fn flush(&mut self) {
-        let n = self.weights.len();
-        if n == 0 {
-            return;
-        }
-        self.columns.clear();
-        for k in 0..self.dimension {
-            self.columns.extend((0..n).map(|j| self.points[j * self.dimension + k]));
-        }
-        self.values.resize(self.sum.len() * n, 0.0);
-        (self.f)(n, &self.columns, &mut self.values);
-        for (sum, values) in self.sum.iter_mut().zip(self.values.chunks_exact(n)) {
-            for (weight, value) in self.weights.iter().zip(values) {
-                *sum += weight * value;
-            }
-        }
-        self.points.clear();
-        self.weights.clear();
-        self.values.clear();
-    }
-
-    /// The sums, from zero again.
-    fn finish(&mut self) -> Vec<f64> {
-        self.flush();
-        let zeros = vec![0.0; self.sum.len()];
-        std::mem::replace(&mut self.sum, zeros)
+impl Average {
+    /// The largest error in units of the largest mean.
+    pub fn relative_error(&self) -> f64 {
+        relative(&self.mean, &self.error)
     }
 }
 
 /// The largest error in units of the largest mean.
-fn relative(mean: &[f64], error: &[f64]) -> f64 {
+pub(super) fn relative(mean: &[f64], error: &[f64]) -> f64 {
     let size = mean.iter().fold(f64::MIN_POSITIVE, |size, m| size.max(m.abs()));
     error.iter().fold(0.0, |worst: f64, e| worst.max(e / size))
 }
@@ -182,16 +217,17 @@ fn tensor(
     dimension: usize,
     outputs: usize,
     budget: usize,
-    f: &mut impl FnMut(usize, &[f64], &mut [f64]),
+    f: &mut impl FnMut(&[f64], &mut [f64]),
 ) -> Average {
     // The three rules together cost (1 + (3/4)^d + (1/2)^d) n^d.
     let share = budget as f64 / (1.0 + 0.75f64.powi(dimension as i32) + 0.5f64.powi(dimension as i32));
     let nodes = (share.powf(1.0 / dimension.max(1) as f64) as usize).clamp(4, 361);
     let mut points = 0;
-    let mut blocks = Blocks::new(dimension, outputs, f);
     let mut average = |nodes: usize| {
-        points += add_product(&rule(nodes), dimension, &mut blocks);
-        blocks.finish()
+        let rule = rule(nodes);
+        let mut sum = vec![0.0; outputs];
+        points += product_sum(&rule, dimension, f, &mut sum);
+        sum
     };
     let (coarse, middle, mean) = (average(nodes / 2), average(nodes * 3 / 4), average(nodes));
     let apart = |other: &[f64]| -> Vec<f64> { other.iter().zip(&mean).map(|(a, b)| (a - b).abs()).collect() };
@@ -212,14 +248,15 @@ fn rule(nodes: usize) -> GaussianRule {
     }
 }
 
-fn add_product<F: FnMut(usize, &[f64], &mut [f64])>(
+fn product_sum(
     rule: &GaussianRule,
     dimension: usize,
-    blocks: &mut Blocks<F>,
+    f: &mut impl FnMut(&[f64], &mut [f64]),
+    sum: &mut [f64],
 ) -> usize {
     let n = rule.nodes.len();
     let total = n.pow(dimension as u32);
-    let mut z = vec![0.0; dimension];
+    let (mut z, mut out) = (vec![0.0; dimension], vec![0.0; sum.len()]);
     for point in 0..total {
         let (mut digits, mut weight) = (point, 1.0);
         for slot in &mut z {
@@ -227,7 +264,10 @@ fn add_product<F: FnMut(usize, &[f64], &mut [f64])>(
             weight *= rule.weights[digits % n];
             digits /= n;
         }
-        blocks.add(weight, &z);
+        f(&z, &mut out);
+        for (sum, value) in sum.iter_mut().zip(&out) {
+            *sum += weight * value;
+        }
     }
     total
 }
@@ -239,14 +279,29 @@ pub fn quasi_monte_carlo(
     budget: usize,
     f: &mut impl FnMut(&[f64], &mut [f64]),
 ) -> Average {
-    lattice_average(dimension, outputs, budget, &mut point_by_point(dimension, outputs, f))
+    let (mut z, mut out) = (vec![0.0; dimension], vec![0.0; outputs]);
+    over_shifts(dimension, outputs, budget, |points, sums| {
+        for p in 0..points.size() {
+            for (j, z) in z.iter_mut().enumerate() {
+                *z = points.coordinates[j * points.size() + p];
+            }
+            f(&z, &mut out);
+            for (sum, value) in sums.iter_mut().zip(&out) {
+                *sum += value;
+            }
+        }
+    })
 }
 
-fn lattice_average(
+/// Points that are handed over together.
+const BLOCK: usize = 256;
+
+/// The same with sums over many points at once; all weights are 1.
+fn over_shifts(
     dimension: usize,
     outputs: usize,
     budget: usize,
-    f: &mut impl FnMut(usize, &[f64], &mut [f64]),
+    mut add: impl FnMut(&WeightedPoints, &mut [f64]),
 ) -> Average {
     let wanted = (budget / SHIFTS).max(16);
     let points =
@@ -254,19 +309,21 @@ fn lattice_average(
     // Past the largest lattice more points mean more shifts.
     let shifts = SHIFTS.max(budget / points);
     let generator = lattice::generator(dimension);
-    let mut z = vec![0.0; dimension];
-    let mut blocks = Blocks::new(dimension, outputs, f);
+    let size = points.min(BLOCK);
+    let (mut coordinates, weights) = (vec![0.0; dimension * size], vec![1.0; size]);
     let (mut mean, mut square) = (vec![0.0; outputs], vec![0.0; outputs]);
     for shift in 0..shifts {
         let offsets: Vec<f64> = (0..dimension).map(|j| lattice::uniform(shift as u64, j as u64)).collect();
-        for i in 0..points {
-            for j in 0..dimension {
-                let whole = (i as u64).wrapping_mul(generator[j]) & (points as u64 - 1);
-                z[j] = normal_of(whole as f64 / points as f64 + offsets[j]);
+        let mut sum = vec![0.0; outputs];
+        for begin in (0..points).step_by(size) {
+            for (j, column) in coordinates.chunks_exact_mut(size).enumerate() {
+                for (p, z) in column.iter_mut().enumerate() {
+                    let whole = ((begin + p) as u64).wrapping_mul(generator[j]) & (points as u64 - 1);
+                    *z = normal_of(whole as f64 / points as f64 + offsets[j]);
+                }
             }
-            blocks.add(1.0, &z);
+            add(&WeightedPoints { coordinates: &coordinates, weights: &weights }, &mut sum);
         }
-        let sum = blocks.finish();
         // Running mean and sum of squared deviations (Welford), one entry per shift.
         for o in 0..outputs {
             let value = sum[o] / points as f64;
@@ -399,26 +456,56 @@ mod tests {
         assert!(large.error[0] < small.error[0] / 32.0, "{} {}", small.error[0], large.error[0]);
     }
 
+    /// Σ_j a_j tanh(u_j + b_j) against a product of two of the coordinates: like the residual of a small network.
+    struct Residual {
+        dimension: usize,
+    }
+
+    impl Integrand for Residual {
+        fn dimension(&self) -> usize {
+            self.dimension
+        }
+        fn outputs(&self) -> usize {
+            1
+        }
+        fn at(&mut self, z: &[f64], out: &mut [f64]) {
+            let units: f64 = (2..z.len()).map(|j| (1.5 * (z[j] + 0.3 * z[0])).tanh()).sum();
+            let r = units / z.len() as f64 - z[0] * z[1];
+            out[0] = (1.0 + r * r).sqrt() - 1.0;
+        }
+    }
+
+    #[test]
+    fn smooth_functions_of_up_to_five_normals_are_averaged_as_accurately_as_asked_for() {
+        for (dimension, accuracy) in [(3, 1e-6), (4, 1e-6), (5, 2e-5)] {
+            let mut known = None;
+            let found = expectation_within(&mut Residual { dimension }, accuracy, 1 << 20, &mut known);
+            assert!(found.relative_error() <= accuracy, "{dimension}: {found:?}");
+            assert_eq!(matches!(known, Some(BestRule::Ball { .. })), dimension < 5, "{known:?}");
+            // The slow twins: a fine product rule, or many points of another lattice.
+            let mut f = Residual { dimension };
+            let mut at = |z: &[f64], out: &mut [f64]| f.at(z, out);
+            let (exact, allowed) = if dimension < 5 {
+                let rule = GaussianRule::trapezoid(0.36, 6.5);
+                let mut exact = [0.0];
+                product_sum(&rule, dimension, &mut at, &mut exact);
+                (exact[0], 2e-6 * exact[0])
+            } else {
+                let spread = quasi_monte_carlo(dimension, 1, 1 << 20, &mut at);
+                (spread.mean[0], 5.0 * spread.error[0])
+            };
+            let off = (found.mean[0] - exact).abs();
+            assert!(off < allowed, "{dimension}: {} against {exact}", found.mean[0]);
+            // Once known, the rule is used at once and gives the same.
+            let again = expectation_within(&mut Residual { dimension }, accuracy, 1 << 20, &mut known);
+            assert!((again.mean[0] / found.mean[0] - 1.0).abs() < 1e-12 && again.points <= found.points);
+        }
+    }
+
     #[test]
     fn the_same_call_gives_the_same_numbers() {
         let run = || expectation(7, 1, |z, out| out[0] = z[0] * z[6] + z[3].exp(), 10_000);
         assert_eq!(run().mean, run().mean);
-    }
-
-    #[test]
-    fn blocks_of_points_give_the_sums_of_single_points() {
-        for dimension in [1, 3, 6] {
-            let f = |z: &[f64]| [z.iter().sum::<f64>().abs(), z[0].exp()];
-            let one = expectation(dimension, 2, |z, out| out.copy_from_slice(&f(z)), 5000);
-            let whole = |n: usize, z: &[f64], out: &mut [f64]| {
-                for j in 0..n {
-                    let point: Vec<f64> = (0..dimension).map(|k| z[k * n + j]).collect();
-                    [out[j], out[n + j]] = f(&point);
-                }
-            };
-            let many = expectation_in_blocks(dimension, 2, whole, 5000);
-            assert_eq!((one.mean, one.error), (many.mean, many.error), "{dimension}");
-        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Everything here is about centred Gaussian fields z with a given covariance C; nothing knows what the fields are.
 
+pub mod ball;
 pub mod erf;
 pub mod expectation;
 pub mod hermite;
@@ -13,8 +14,9 @@ pub mod polynomial;
 pub mod quadrature;
 pub mod relu;
 pub mod series;
+pub mod smoothed;
 
-pub use expectation::{Average, expectation, expectation_in_blocks};
+pub use expectation::{Average, BestRule, Integrand, expectation, expectation_within};
 pub use pairs::{PairAverages, pair_averages};
 pub use quadrature::GaussianRule;
 pub use series::HermiteSeries;

@@ -27,7 +27,7 @@ impl PairAverages {
 
 /// The averages of a(u), b(v) for fields of covariance C; |C₁₂| ≤ √(C₁₁C₂₂), zero variances and |ρ| = 1 included.
 ///
-/// Closed forms if both are erf, both ReLU, both |z|, or erf and ReLU; a finite Hermite series if either is a polynomial;
+/// Closed forms if both are erf, both linear on either side of 0 (ReLU, |z|, leaky ReLU), or erf and ReLU; a finite Hermite series if either is a polynomial;
 /// otherwise two-dimensional quadrature. A Dirac term of a field without variance counts as 0.
 pub fn pair_averages(a: &dyn Activation, b: &dyn Activation, covariance: &[[f64; 2]; 2]) -> PairAverages {
     let c = covariance;
@@ -45,7 +45,10 @@ pub fn pair_averages(a: &dyn Activation, b: &dyn Activation, covariance: &[[f64;
         (Form::Abs, Form::Abs) => abs_pair(c),
         (Form::Erf { scale }, Form::Relu) => erf_relu(scale, c),
         (Form::Relu, Form::Erf { scale }) => erf_relu(scale, &transposed(c)).swapped(),
-        _ => quadrature(a, b, c),
+        (first, second) => match (first.sides(), second.sides()) {
+            (Some(a), Some(b)) => piecewise_pair(a, b, c),
+            _ => quadrature(a, b, c),
+        },
     }
 }
 
@@ -72,6 +75,23 @@ fn abs_pair(c: &[[f64; 2]; 2]) -> PairAverages {
         slope_slope: 2.0 * (relu::slope_slope(c) - relu::slope_slope(&mirror)),
         curvature_value: 4.0 * relu::curvature_value(c),
         value_curvature: 4.0 * relu::curvature_value(&transposed(c)),
+    }
+}
+
+/// a = a₊ z₊ − a₋ (−z)₊ from its slopes [a₋, a₊] below and above 0, and b alike: four ReLU averages, equal in pairs.
+fn piecewise_pair(
+    [a_below, a_above]: [f64; 2],
+    [b_below, b_above]: [f64; 2],
+    c: &[[f64; 2]; 2],
+) -> PairAverages {
+    let mirror = [[c[0][0], -c[0][1]], [-c[0][1], c[1][1]]];
+    let (same, opposite) = (a_above * b_above + a_below * b_below, a_above * b_below + a_below * b_above);
+    let jumps = (a_above - a_below) * (b_above - b_below);
+    PairAverages {
+        value_value: same * relu::value_value(c) - opposite * relu::value_value(&mirror),
+        slope_slope: same * relu::slope_slope(c) + opposite * relu::slope_slope(&mirror),
+        curvature_value: jumps * relu::curvature_value(c),
+        value_curvature: jumps * relu::curvature_value(&transposed(c)),
     }
 }
 

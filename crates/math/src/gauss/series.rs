@@ -28,6 +28,8 @@ const MOST_TERMS: usize = 700;
 const SMALL_TERM: f64 = 1e-17;
 /// What Parseval's sum may lack: rounding of the sum is 1e-15, so this only catches series with gaps.
 const PARSEVAL: f64 = 1e-12;
+/// As [`SMALL_TERM`], for series that are themselves interpolated.
+const NEGLIGIBLE: f64 = 1e-14;
 /// Powers of ρ below this leave no trace in a sum whose coefficients fall as well.
 const SMALL_POWER: f64 = 1e-18;
 /// Below this variance c″ is averaged directly: c′_{k+1}/√r would magnify the rounding of c′.
@@ -64,6 +66,26 @@ impl HermiteSeries {
         } else {
             slope.iter().enumerate().skip(1).map(|(k, c)| (k as f64).sqrt() * c / deviation).collect()
         };
+        Some(Self { variance, value, slope, curvature })
+    }
+
+    /// The series from the coefficients c_k of σ(√r z), cut where they have become negligible. `None` where they have not by their
+    /// end.
+    pub(crate) fn from_values(variance: f64, mut value: Vec<f64>) -> Option<Self> {
+        let deviation = variance.sqrt();
+        let slope_size = |(k, c): (usize, &f64)| k as f64 * c * c;
+        let whole: f64 = value.iter().enumerate().map(slope_size).sum();
+        let last =
+            value.iter().enumerate().rposition(|entry| slope_size(entry) > NEGLIGIBLE * whole).unwrap_or(0);
+        if last + 4 >= value.len() {
+            return None;
+        }
+        value.truncate(last + 4);
+        let raised = |c: &[f64]| -> Vec<f64> {
+            c.iter().enumerate().skip(1).map(|(k, c)| (k as f64).sqrt() * c / deviation).collect()
+        };
+        let slope = raised(&value);
+        let curvature = raised(&slope);
         Some(Self { variance, value, slope, curvature })
     }
 

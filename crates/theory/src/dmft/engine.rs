@@ -114,8 +114,18 @@ impl Engine for Dmft {
         if spread != 1.0 && problem.rule.shape().scalars > 0 {
             return refuse("importance sampling with trained scalars", "leave `spread` at 1");
         }
+        if problem.rule.shape().trained == 0 {
+            return refuse(
+                "the model trains scalars alone: there is no row whose effective process could be followed",
+                "use engine `full-batch`, or `ode` for fresh samples",
+            );
+        }
         if problem.spectrum.eigenvalues() != [1.0] {
-            return refuse("the equations are those of isotropic inputs", "use engine `full-batch`");
+            return refuse(
+                "with several eigenvalues of the inputs every eigenspace has memory kernels of its own, coupled through the fields; \
+                 the equations are those of one",
+                "use engine `full-batch`",
+            );
         }
         if problem.training.constraint.scalar_sphere.is_some() {
             return refuse("the equations know no sphere of scalars", "use engine `full-batch`");

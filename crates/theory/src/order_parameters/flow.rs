@@ -47,11 +47,29 @@ impl<'a> Flow<'a> {
         }
     }
 
+    /// The relative error of averages without a closed form with which the run is content.
+    pub(super) fn set_accuracy(&mut self, accuracy: Option<f64>) {
+        match self {
+            Self::Overlaps(flow) => flow.averages.accuracy = accuracy,
+            Self::Rows(flow, _) => flow.averages.accuracy = accuracy,
+        }
+    }
+
     pub(super) fn worst_error(&self) -> f64 {
         match self {
             Self::Overlaps(flow) => flow.worst_error,
             Self::Rows(flow, _) => flow.worst_error,
         }
+    }
+
+    /// The estimated error of the last averages, in units of their largest entry.
+    pub(super) fn relative_error(&self) -> f64 {
+        let averages = match self {
+            Self::Overlaps(flow) => &flow.averages,
+            Self::Rows(flow, _) => &flow.averages,
+        };
+        let size = averages.drift.max_abs().max(averages.noise.max_abs());
+        if size > 0.0 { averages.error / size } else { 0.0 }
     }
 
     /// How a state is read.

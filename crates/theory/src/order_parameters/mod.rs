@@ -1,11 +1,13 @@
 //! The order-parameter equations of one-pass SGD, for any rule.
 
 mod flow;
+mod numerical;
 mod overlap_flow;
 mod row_flow;
 
 use didact_math::linalg::Mat;
 use didact_math::ode::{self, Direction, Method, Options, Saving, Solution, Stop, VectorField};
+use didact_model::averages::seconds_per_call;
 use didact_model::engine::{Cost, EngineOptions, OptionError};
 use didact_model::observable::Snapshot;
 use didact_model::{
@@ -13,11 +15,15 @@ use didact_model::{
     Statistics, Trajectory,
 };
 use flow::Flow;
+pub use numerical::Numerical;
 use overlap_flow::{Layout, OverlapFlow};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
+
+/// Averages of a run of usual length that are not continued from earlier ones: half of the right-hand sides of a multistep method.
+const NUMERICAL_CALLS: f64 = 1e3;
 
 /// Products of a right-hand side below which threads cost more than they give.
 const WORTH_THREADS: usize = 2_000_000;
@@ -29,6 +35,8 @@ pub struct OrderParameterOde {
     pub options: Options,
     /// Without the term of second order in the learning rate this is gradient flow on the population loss.
     pub needed: Needed,
+    /// What is done where averages have no closed form.
+    pub numerical: Numerical,
 }
 
 impl Default for OrderParameterOde {
@@ -42,7 +50,7 @@ impl Default for OrderParameterOde {
             saving: Saving::Landing,
             ..Options::default()
         };
-        Self { options, needed: Needed::DriftAndNoise }
+        Self { options, needed: Needed::DriftAndNoise, numerical: Numerical::USUAL }
     }
 }
 
@@ -52,10 +60,12 @@ impl Default for OrderParameterOde {
 pub struct OdeOptions {
     /// Keep the term of second order in the learning rate.
     pub quadratic_term: bool,
-    /// Relative tolerance; the absolute one is a thousandth of it.
-    pub tolerance: f64,
-    /// `explicit` (order 8), `multistep`, `stiff` or `stabilised`.
-    pub method: OdeMethod,
+    /// Relative tolerance of a step; the absolute one is a thousandth of it. 1e-9 unless given. Where averages have no closed form it is
+    /// the relative error of the run instead, 1e-6 unless given, shared between integrator and averages.
+    pub tolerance: Option<f64>,
+    /// `explicit` (order 8), `multistep`, `stiff` or `stabilised`. Unless given, `explicit` where averages have closed forms, and
+    /// `multistep`, which needs the fewest of them, where they have not.
+    pub method: Option<OdeMethod>,
 }
 
 /// Integrators by their use.
@@ -75,7 +85,7 @@ pub enum OdeMethod {
 
 impl Default for OdeOptions {
     fn default() -> Self {
-        Self { quadratic_term: true, tolerance: 1e-9, method: OdeMethod::Explicit }
+        Self { quadratic_term: true, tolerance: None, method: None }
     }
 }
 
@@ -84,12 +94,12 @@ impl EngineOptions for OdeOptions {
         "order-parameter equations: the limit of infinite dimension, with error control";
 
     fn engine(&self) -> Result<Box<dyn Engine>, OptionError> {
-        let relative = self.tolerance;
+        let relative = self.tolerance.unwrap_or(1e-9);
         if !(relative > 0.0 && relative < 1.0) {
             let problem = format!("is {relative}; use a number between 0 and 1");
             return Err(OptionError { option: "tolerance", problem });
         }
-        let method = match self.method {
+        let method = match self.method.unwrap_or_default() {
             OdeMethod::Explicit => Method::Dop853,
             OdeMethod::Multistep => Method::Adams,
             OdeMethod::Stiff => Method::Stiff,
@@ -104,7 +114,11 @@ impl EngineOptions for OdeOptions {
             ..Options::default()
         };
         let needed = if self.quadratic_term { Needed::DriftAndNoise } else { Needed::Drift };
-        Ok(Box::new(OrderParameterOde { options, needed }))
+        let numerical = Numerical::Budget {
+            error: self.tolerance.unwrap_or(Numerical::USUAL_ERROR),
+            any_method: self.method.is_none(),
+        };
+        Ok(Box::new(OrderParameterOde { options, needed, numerical }))
     }
 }
 
@@ -150,10 +164,13 @@ impl Engine for OrderParameterOde {
         // State, stages of the integrator and buffers of the right-hand side.
         let vectors = 20.0 * blocks * rows * rows * 8.0;
         let call = 2e-7 + blocks * rows.powi(3) * 1e-9 + rows.powi(4) * 2e-10;
+        // Averages without closed forms cost what they cost, by the rule and its units: one of them is timed.
+        let timed = seconds_per_call(&*problem.rule, self.needed, self.numerical.accuracy());
+        let seconds = timed.map_or(5e3 * call, |seconds| NUMERICAL_CALLS * seconds);
         Cost {
             steps: None,
             memory: vectors + at_a_time * matrices + record.bytes(),
-            seconds: replicas * 5e3 * call,
+            seconds: replicas * seconds,
         }
     }
 
@@ -203,6 +220,11 @@ impl OrderParameterOde {
     ) -> Result<(Recorder<'r>, Vec<String>), EngineError> {
         let start = problem.start.draw(&problem.setting(record.seed, replica))?;
         let (mut flow, state) = Flow::new(problem, &start, self.needed);
+        flow.set_accuracy(self.numerical.accuracy());
+        flow.field().derivative(0.0, &state, &mut vec![0.0; state.len()]);
+        let closed = flow.worst_error() == 0.0;
+        let numerical = self.numerical.at_best(flow.relative_error());
+        let options = if closed { self.options.clone() } else { numerical.options(&self.options) };
         let layout = flow.layout();
         let events: Vec<ode::OdeEvent> = record
             .events
@@ -231,7 +253,7 @@ impl OrderParameterOde {
             end,
             save_at: &record.times,
             events: &events,
-            options: &self.options,
+            options: &options,
         };
         let solution = ode::solve_watched(flow.field(), &request, &mut watch)?;
         let outcome = outcome(&solution, record, replica)?;

@@ -21,16 +21,22 @@ impl Layout {
         k * f + k * (k + 1) / 2
     }
 
+    /// The length of the pieces in which the part of the state before the scalars is read. A model that trains scalars alone has no
+    /// number per block, and then this part is empty.
+    fn chunk(&self) -> usize {
+        self.per_block().max(1)
+    }
+
     pub(super) fn dimension(&self) -> usize {
         self.start.blocks.len() * self.per_block() + self.shape.scalars
     }
 
     pub(super) fn pack(&self, overlaps: &Overlaps) -> Vec<f64> {
         let mut state = vec![0.0; self.dimension()];
-        for (g, part) in overlaps.blocks.iter().zip(state.chunks_exact_mut(self.per_block())) {
+        let scalars = self.dimension() - self.shape.scalars;
+        for (g, part) in overlaps.blocks.iter().zip(state[..scalars].chunks_exact_mut(self.chunk())) {
             self.pack_block(g, part);
         }
-        let scalars = self.dimension() - self.shape.scalars;
         state[scalars..].copy_from_slice(&overlaps.scalars);
         state
     }
@@ -65,10 +71,10 @@ impl Layout {
 
     pub(super) fn unpack(&self, state: &[f64]) -> Overlaps {
         let mut overlaps = self.start.clone();
-        for (g, part) in overlaps.blocks.iter_mut().zip(state.chunks_exact(self.per_block())) {
+        let scalars = self.dimension() - self.shape.scalars;
+        for (g, part) in overlaps.blocks.iter_mut().zip(state[..scalars].chunks_exact(self.chunk())) {
             self.unpack_block(part, g);
         }
-        let scalars = self.dimension() - self.shape.scalars;
         overlaps.scalars.copy_from_slice(&state[scalars..]);
         overlaps
     }
@@ -90,7 +96,7 @@ pub(super) struct OverlapFlow<'a> {
     pub(super) layout: Layout,
     blocks: Vec<Mat>,
     covariance: Mat,
-    averages: Averages,
+    pub(super) averages: Averages,
     /// B_b G_b of every eigenspace, trained x rows.
     motion: Vec<Mat>,
     /// T⁻¹ of the frozen rows along which motion is forbidden.
@@ -119,15 +125,17 @@ impl<'a> OverlapFlow<'a> {
 
     /// Blocks and covariance of a state, then the averages of the rule.
     fn average(&mut self, state: &[f64]) {
-        let per_block = self.layout.per_block();
+        let scalars = self.blocks.len() * self.layout.per_block();
         self.covariance.fill(0.0);
-        for (b, (g, part)) in self.blocks.iter_mut().zip(state.chunks_exact(per_block)).enumerate() {
+        for (g, part) in self.blocks.iter_mut().zip(state[..scalars].chunks_exact(self.layout.chunk())) {
             self.layout.unpack_block(part, g);
-            self.covariance.add_scaled(self.problem.spectrum.eigenvalues()[b], g);
+        }
+        for (g, lambda) in self.blocks.iter().zip(self.problem.spectrum.eigenvalues()) {
+            self.covariance.add_scaled(*lambda, g);
         }
         let law = Law {
             covariance: &self.covariance,
-            scalars: &state[self.blocks.len() * per_block..],
+            scalars: &state[scalars..],
             label_noise: self.problem.training.label_noise,
         };
         self.problem.rule.averages(&law, self.needed, &mut self.averages);
@@ -203,7 +211,8 @@ impl VectorField for OverlapFlow<'_> {
             }
             *nu = rate / (2.0 * length);
         }
-        for (b, part) in out.chunks_exact_mut(self.layout.per_block()).take(self.blocks.len()).enumerate() {
+        let rows = self.blocks.len() * self.layout.per_block();
+        for (b, part) in out[..rows].chunks_exact_mut(self.layout.chunk()).enumerate() {
             let (g, motion, diffusion) = (&self.blocks[b], &self.motion[b], diffusion(b));
             let mut at = 0;
             for i in 0..k {

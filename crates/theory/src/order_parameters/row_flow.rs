@@ -79,7 +79,7 @@ pub(super) struct RowFlow<'a> {
     /// λ W of the trained rows.
     weighted: Vec<f64>,
     covariance: Mat,
-    averages: Averages,
+    pub(super) averages: Averages,
     threads: bool,
     pub(super) worst_error: f64,
 }

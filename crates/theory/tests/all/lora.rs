@@ -14,7 +14,7 @@ use didact_model::start::Given;
 use didact_model::{
     Clock, Engine, Needed, NoMonitor, Overlaps, Problem, Record, Spectrum, Training, Trajectory, observable,
 };
-use didact_theory::OrderParameterOde;
+use didact_theory::{Numerical, OrderParameterOde};
 use std::sync::Arc;
 
 fn problem(spec: &impl Family, q: &Mat, r: &Mat, scalars: Vec<f64>) -> Problem {
@@ -36,7 +36,7 @@ fn problem(spec: &impl Family, q: &Mat, r: &Mat, scalars: Vec<f64>) -> Problem {
 fn run(problem: &Problem, method: Method, times: &[f64], names: &[&str]) -> Trajectory {
     let options = Options { method, relative: 1e-9, absolute: 1e-12, ..Options::default() };
     let observables = names.iter().flat_map(|n| observable::parse(n, problem).unwrap()).collect();
-    let engine = OrderParameterOde { options, needed: Needed::Drift };
+    let engine = OrderParameterOde { options, needed: Needed::Drift, numerical: Numerical::Precise };
     engine.run(problem, &Record::new(times.to_vec(), observables), &NoMonitor).unwrap()
 }
 

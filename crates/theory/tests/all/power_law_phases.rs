@@ -10,7 +10,7 @@ use didact_families::committee::{Committee, Output};
 use didact_math::linalg::{Mat, eigenvalues_general};
 use didact_math::ode::{Options, Saving};
 use didact_model::{Needed, Overlaps, Problem, Spectrum, Training};
-use didact_theory::OrderParameterOde;
+use didact_theory::{Numerical, OrderParameterOde};
 
 fn erf(units: usize) -> Committee {
     Committee { output: Output::Scaled, ..Committee::soft(units, units, "erf(z/sqrt2)") }
@@ -18,7 +18,7 @@ fn erf(units: usize) -> Committee {
 
 fn precise(needed: Needed) -> OrderParameterOde {
     let options = Options { relative: 1e-11, absolute: 1e-14, saving: Saving::Landing, ..Options::default() };
-    OrderParameterOde { options, needed }
+    OrderParameterOde { options, needed, numerical: Numerical::Precise }
 }
 
 /// g_a = w_a [[Q, R], [Rᵀ, T]].

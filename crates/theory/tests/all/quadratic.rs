@@ -11,14 +11,14 @@ use didact_math::ode::{Method, Options, Saving};
 use didact_math::random::{RngAddress, Stream};
 use didact_model::start::Given;
 use didact_model::{Clock, Constraint, Needed, Overlaps, Problem, Spectrum, Training};
-use didact_theory::OrderParameterOde;
+use didact_theory::{Numerical, OrderParameterOde};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Tolerances that survive the amplification of an escape.
 fn engine(needed: Needed) -> OrderParameterOde {
     let options = Options { relative: 1e-12, absolute: 1e-15, saving: Saving::Landing, ..Options::default() };
-    OrderParameterOde { options, needed }
+    OrderParameterOde { options, needed, numerical: Numerical::Precise }
 }
 
 fn problem(start: &State, learning_rate: Option<f64>) -> Problem {

@@ -10,16 +10,19 @@
 //! docs/derivations/power-law-spectra.md#s3-3). Pairs are closed forms, Hermite series or two-dimensional quadrature;
 //! only the four-field integral tells the routes apart.
 
-use super::conditional;
+use super::conditional::{self, SquaredErrors};
 use super::erf::ErfCommittee;
+
+use super::planes::{self, Fineness};
 use super::{CommitteeRule, activation_of, output_factors};
 use didact_math::activation::{Activation, Form};
 use didact_math::gauss::pairs::{PairAverages, pair_averages};
+use didact_math::gauss::smoothed::Smoothed;
 use didact_math::gauss::{HermiteSeries, polynomial, relu};
 use didact_math::linalg::Mat;
-use didact_model::averages::by_quadrature;
+use didact_model::averages::{Nearby, QuadratureEstimate, SAMPLED_ACCURACY, by_quadrature, risk_by_lattice};
 use didact_model::rule::{Averages, Law, LocalRule, Needed};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// How the four-field integral is computed.
 #[derive(Debug, Clone)]
@@ -28,12 +31,38 @@ pub(super) enum Route {
     Erf(Vec<f64>),
     /// All units relu: closed up to three distinct fields, a one-dimensional integral for four.
     Relu,
+    /// All units linear on either side of 0, with these slopes below and above it, one per field: as ReLU.
+    PiecewiseLinear(Vec<[f64; 2]>),
     /// All units polynomials, one per field: exact.
     Polynomial(Vec<Unit>),
-    /// Units without kinks: quadrature over two fields, Hermite series for the others.
-    Smooth,
+    /// Units without kinks: quadrature over two fields, Hermite series for the others. With tables of the two activations where
+    /// these vary slowly enough; made when they are first needed, and shared by all copies of the rule.
+    Smooth(Arc<OnceLock<Option<Tables>>>),
     /// Anything else: quadrature of the kick over all fields.
     Quadrature,
+}
+
+/// Tables of the smoothed activations of student and teacher.
+#[derive(Debug)]
+pub(super) struct Tables {
+    student: Arc<Smoothed>,
+    teacher: Arc<Smoothed>,
+}
+
+impl Tables {
+    fn new(student: &Arc<dyn Activation>, teacher: &Arc<dyn Activation>) -> Option<Self> {
+        let own = Arc::new(Smoothed::new(student.clone())?);
+        let same = Arc::ptr_eq(student, teacher);
+        let other = if same { own.clone() } else { Arc::new(Smoothed::new(teacher.clone())?) };
+        Some(Self { student: own, teacher: other })
+    }
+}
+
+/// The tables of the two activations, where there are any.
+fn tables(rule: &CommitteeRule) -> Option<&Tables> {
+    let Route::Smooth(tables) = &rule.forms.route else { return None };
+    let make = || Tables::new(&rule.student.activation, &rule.teacher.activation);
+    tables.get_or_init(make).as_ref()
 }
 
 /// Monomial coefficients of a polynomial unit and of its derivative.
@@ -56,9 +85,9 @@ impl Route {
         k: usize,
         m: usize,
     ) -> Self {
-        let coefficients = |form: Form| match form {
+        let coefficients = |form: &Form| match form {
             Form::Linear => Some(vec![0.0, 1.0]),
-            Form::Polynomial(c) => Some(c),
+            Form::Polynomial(c) => Some(c.clone()),
             _ => None,
         };
         match (student.form(), teacher.form()) {
@@ -67,11 +96,14 @@ impl Route {
                 Self::Erf([vec![root * a; k], vec![root * b; m]].concat())
             }
             (Form::Relu, Form::Relu) => Self::Relu,
-            (a, b) => match (coefficients(a), coefficients(b)) {
+            (a, b) => match (coefficients(&a), coefficients(&b)) {
                 (Some(a), Some(b)) => {
                     Self::Polynomial([vec![Unit::new(a); k], vec![Unit::new(b); m]].concat())
                 }
-                _ if student.kinks().is_empty() && teacher.kinks().is_empty() => Self::Smooth,
+                _ if let (Some(a), Some(b)) = (a.sides(), b.sides()) => {
+                    Self::PiecewiseLinear([vec![a; k], vec![b; m]].concat())
+                }
+                _ if student.kinks().is_empty() && teacher.kinks().is_empty() => Self::Smooth(Arc::default()),
                 _ => Self::Quadrature,
             },
         }
@@ -95,7 +127,7 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
         by_quadrature(rule, law, needed, out);
     }
     let shape = rule.shape();
-    let known = Pairs::new(rule, law.covariance);
+    let known = Pairs::new(rule, law.covariance, out.accuracy);
     let pairs: Vec<Vec<PairAverages>> =
         (0..shape.trained).map(|i| (0..shape.rows()).map(|k| known.pair(i, k)).collect()).collect();
     for i in 0..shape.trained {
@@ -109,10 +141,15 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
         let product: f64 = (0..shape.rows()).map(|k| residual[k] * pairs[j][k].value_value).sum();
         *slope = -rule.forms.weight * product;
     }
-    if needed == Needed::DriftAndNoise && matches!(rule.forms.route, Route::Smooth) {
-        let units: Vec<&dyn Activation> =
-            (0..shape.rows()).map(|row| activation_of(rule, row).as_ref()).collect();
-        let moments = conditional::squared_errors(&units, residual, shape.trained, law.covariance);
+    if known.from_tables {
+        out.error = out.error.max(TABLE_ERROR * out.drift.max_abs());
+    }
+    if let (Needed::DriftAndNoise, Route::Smooth(_)) = (needed, &rule.forms.route) {
+        let moments = by_tables(rule, residual, law, out).unwrap_or_else(|| {
+            let units: Vec<&dyn Activation> =
+                (0..shape.rows()).map(|row| activation_of(rule, row).as_ref()).collect();
+            conditional::squared_errors(&units, residual, shape.trained, law.covariance)
+        });
         for i in 0..shape.trained {
             for j in 0..shape.trained {
                 let scale = gain[i] * gain[j];
@@ -124,12 +161,13 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
     }
     let four: &dyn Fn([usize; 4]) -> f64 = match &rule.forms.route {
         Route::Relu => &|fields| relu::i4(&minor(law.covariance, fields)),
+        Route::PiecewiseLinear(sides) => &|fields| piecewise(sides, law.covariance, fields),
         Route::Polynomial(units) => &|fields| {
             let [i, j, k, l] = fields.map(|field| &units[field]);
             let covariance = Mat::from_fn(4, 4, |a, b| law.covariance[(fields[a], fields[b])]);
             polynomial::product(&covariance, &[&i.slope, &j.slope, &k.value, &l.value])
         },
-        Route::Erf(_) | Route::Smooth | Route::Quadrature => return,
+        Route::Erf(_) | Route::Smooth(_) | Route::Quadrature => return,
     };
     if needed == Needed::Drift {
         return;
@@ -149,21 +187,205 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
     }
 }
 
-pub(super) fn risk(rule: &CommitteeRule, law: &Law) -> f64 {
+/// E[g'_i g'_j g_k g_l] of units linear on either side of 0: g = a₊ z₊ − a₋ (−z)₊, so sixteen ReLU averages of mirrored fields,
+/// of which those with all signs changed are the same.
+fn piecewise(sides: &[[f64; 2]], covariance: &Mat, fields: [usize; 4]) -> f64 {
+    let c = minor(covariance, fields);
+    let mut sum = 0.0;
+    for half in 0..8 {
+        // The last field keeps its sign, or all of them change.
+        let up: [bool; 4] = std::array::from_fn(|n| n == 3 || (half >> n) & 1 == 0);
+        let product = |up: [bool; 4]| -> f64 {
+            let factor = |n: usize| {
+                let [below, above] = sides[fields[n]];
+                if up[n] {
+                    above
+                } else if n < 2 {
+                    below
+                } else {
+                    -below
+                }
+            };
+            (0..4).map(factor).product()
+        };
+        let weight = product(up) + product(up.map(|up| !up));
+        if weight != 0.0 {
+            let sign = up.map(|up| if up { 1.0 } else { -1.0 });
+            sum += weight
+                * relu::i4(&std::array::from_fn(|a| std::array::from_fn(|b| sign[a] * sign[b] * c[a][b])));
+        }
+    }
+    sum
+}
+
+/// What is kept from one call to the next where averages come from tables.
+#[derive(Debug)]
+struct Kept {
+    fineness: Fineness,
+    calls: u32,
+    /// The largest relative difference to finer sums that was seen and accepted.
+    difference: f64,
+    nearby: Nearby,
+    work: planes::Work,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self {
+            fineness: Fineness::FIRST,
+            calls: 0,
+            difference: 0.0,
+            nearby: Nearby::default(),
+            work: planes::Work::default(),
+        }
+    }
+}
+
+/// The sums are compared with finer ones at the first call, and then once in so many.
+const CALLS_PER_CHECK: u32 = 64;
+/// Tables are not used for relative accuracies below this.
+const TABLE_ACCURACY: f64 = 1e-7;
+/// The share of the accuracy that goes to continuing averages from earlier points.
+const CONTINUED: f64 = 0.3;
+/// The error of the finest sums in units of their difference to those two steps coarser: a step makes up a factor of about five.
+const FINEST_SHARE: f64 = 0.1;
+/// Sums that are better than asked for by this factor are made coarser: one step makes up a factor of about five.
+const COARSEN: f64 = 0.05;
+
+/// E[e² g'_i g'_j] from tables, as fine as the accuracy that is asked for needs. `None` where that is more than tables have, or
+/// where a field is too wide for them.
+fn by_tables(rule: &CommitteeRule, residual: &[f64], law: &Law, out: &mut Averages) -> Option<SquaredErrors> {
+    let accuracy = out.accuracy.filter(|a| *a >= TABLE_ACCURACY)?;
+    let tables = tables(rule)?;
+    let (student, teacher) = (&rule.student, &rule.teacher);
+    let (k, m) = (student.weights.len(), teacher.weights.len());
+    let all = [vec![&*tables.student; k], vec![&*tables.teacher; m]].concat();
+    let resolutions =
+        [vec![student.activation.resolution(); k], vec![teacher.activation.resolution(); m]].concat();
+    let integral = planes::FourFieldIntegral {
+        tables: &all,
+        resolutions: &resolutions,
+        residual,
+        covariance: law.covariance,
+    };
+    let kept: &mut Kept = out.memory.of();
+    let place = [law.covariance.as_slice(), residual].concat();
+    let continued = CONTINUED * accuracy;
+    if let Some(value) = kept.nearby.predict(&place, continued) {
+        let error = (kept.difference + continued + TABLE_ACCURACY) * value.max_abs();
+        return Some(SquaredErrors { value, error });
+    }
+    if kept.calls.is_multiple_of(CALLS_PER_CHECK) {
+        let before = kept.fineness;
+        kept.difference = kept.difference.max(choose_fineness(&integral, k, accuracy, kept)?);
+        if kept.fineness != before {
+            kept.nearby.clear();
+        }
+    }
+    kept.calls = kept.calls.wrapping_add(1);
+    let value = integral.squared_errors(k, kept.fineness, &mut kept.work)?;
+    kept.nearby.push(place, value.clone());
+    let error = (kept.difference + TABLE_ACCURACY) * value.max_abs();
+    Some(SquaredErrors { value, error })
+}
+
+/// Makes the sums as fine as they have to be, in one respect after the other, and returns by how much finer ones differ.
+///
+/// The radius comes first: sums that are cut off too early change with the place of their last nodes. Each of the three errors may be a third of what is asked for. Sums that are finer in one respect by two steps show an error
+/// that is a few per cent of their own.
+fn choose_fineness(
+    integral: &planes::FourFieldIntegral,
+    k: usize,
+    accuracy: f64,
+    kept: &mut Kept,
+) -> Option<f64> {
+    let respects: [fn(&mut Fineness) -> &mut u32; 3] =
+        [|f| &mut f.reach, |f| &mut f.nodes, |f| &mut f.series];
+    let mut errors = Vec::with_capacity(2 * respects.len());
+    // What was fine enough beside coarse sums in another respect may not be beside fine ones, so there is a second round.
+    for respect in respects.iter().chain(&respects) {
+        let mut finest = Fineness::FINEST;
+        let finest = *respect(&mut finest);
+        let mut error;
+        loop {
+            let now = *respect(&mut kept.fineness);
+            let mut finer = kept.fineness;
+            *respect(&mut finer) = (now + 2).min(finest);
+            let value = integral.squared_errors(k, kept.fineness, &mut kept.work)?;
+            let mut difference = integral.squared_errors(k, finer, &mut kept.work)?;
+            let size = difference.max_abs();
+            difference.add_scaled(-1.0, &value);
+            error = if size > 0.0 { difference.max_abs() / size } else { 0.0 };
+            if error <= accuracy / 3.0 {
+                break;
+            }
+            if now + 2 >= finest {
+                *respect(&mut kept.fineness) = finest;
+                error *= FINEST_SHARE;
+                break;
+            }
+            *respect(&mut kept.fineness) = now + 1;
+        }
+        errors.push(error);
+    }
+    // The next sums may be coarser where these are much better than they have to be.
+    for (respect, error) in respects.iter().zip(&errors[respects.len()..]) {
+        if *error < COARSEN * accuracy / 3.0 {
+            let now = respect(&mut kept.fineness);
+            *now = now.saturating_sub(1);
+        }
+    }
+    Some(errors[respects.len()..].iter().sum())
+}
+
+/// Relative error of a pair average from tables. Their interpolation is good to 2e-8, but high orders of a series vary faster with
+/// the variance than low ones.
+const TABLE_ERROR: f64 = 1.5e-6;
+/// Lattices are used for kinks beside simulations where their relative error is below this; it is stated. Pairs by quadrature are exact and
+/// take 20 times as long.
+const SCATTERED: f64 = 1e-3;
+/// Relative error of a pair average by quadrature over two fields with kinks.
+const KINK_ERROR: f64 = 1e-12;
+
+/// E[loss] from pair averages: from tables where these are good enough for the accuracy that is asked for, which they are not where
+/// a student has nearly learned its teacher and the terms cancel.
+pub(super) fn risk(rule: &CommitteeRule, law: &Law, accuracy: f64) -> QuadratureEstimate {
     let factors = output_factors(rule, law.scalars);
     let residual = &factors.residual;
-    let squared = if let Route::Erf(scales) = &rule.forms.route {
-        ErfCommittee { scales, residual, gain: &[], noise: 0.0 }.squared_error(law.covariance)
-    } else {
-        let known = Pairs::new(rule, law.covariance);
-        let entries = (0..residual.len()).flat_map(|k| (0..=k).map(move |l| (k, l)));
-        let term = |(k, l): (usize, usize)| {
+    let half = 0.5 * rule.forms.weight;
+    if let Route::Erf(scales) = &rule.forms.route {
+        let erf = ErfCommittee { scales, residual, gain: &[], noise: 0.0 };
+        return QuadratureEstimate::exact(half * erf.squared_error(law.covariance));
+    }
+    if accuracy >= SAMPLED_ACCURACY && matches!(rule.forms.route, Route::Smooth(_)) {
+        let (value, size) = squared_error(&Pairs::new(rule, law.covariance, Some(accuracy)), residual);
+        if TABLE_ERROR * size <= accuracy * value {
+            return QuadratureEstimate { value: half * value, error: half * TABLE_ERROR * size };
+        }
+    }
+    if accuracy >= SAMPLED_ACCURACY && matches!(rule.forms.route, Route::Quadrature) {
+        let estimate = risk_by_lattice(rule, law, accuracy);
+        if estimate.error <= SCATTERED * estimate.value {
+            return estimate;
+        }
+    }
+    let (value, size) = squared_error(&Pairs::new(rule, law.covariance, None), residual);
+    let error = if matches!(rule.forms.route, Route::Quadrature) { half * KINK_ERROR * size } else { 0.0 };
+    QuadratureEstimate { value: half * value, error }
+}
+
+/// Σ_kl v_k v_l E[g_k g_l], and the sum of the sizes of its terms.
+fn squared_error(pairs: &Pairs, residual: &[f64]) -> (f64, f64) {
+    let (mut sum, mut size) = (0.0, 0.0);
+    for k in 0..residual.len() {
+        for l in 0..=k {
             let twice = if l < k { 2.0 } else { 1.0 };
-            twice * residual[k] * residual[l] * known.product(k, l)
-        };
-        entries.map(term).sum()
-    };
-    0.5 * rule.forms.weight * squared
+            let term = twice * residual[k] * residual[l] * pairs.product(k, l);
+            sum += term;
+            size += term.abs();
+        }
+    }
+    (sum, size)
 }
 
 /// Averages of pairs of units at one covariance: one Hermite series per field where there are any.
@@ -171,13 +393,18 @@ struct Pairs<'a> {
     rule: &'a CommitteeRule,
     covariance: &'a Mat,
     series: Vec<Option<HermiteSeries>>,
+    /// Whether some of the series are interpolated.
+    from_tables: bool,
 }
 
 impl<'a> Pairs<'a> {
-    fn new(rule: &'a CommitteeRule, covariance: &'a Mat) -> Self {
+    /// Series are interpolated from tables where this relative accuracy allows it.
+    fn new(rule: &'a CommitteeRule, covariance: &'a Mat, accuracy: Option<f64>) -> Self {
+        let tables = accuracy.filter(|a| *a >= TABLE_ACCURACY).and_then(|_| tables(rule));
+        let students = rule.student.weights.len();
         let rows = match rule.forms.route {
-            Route::Smooth | Route::Quadrature => covariance.rows(),
-            Route::Erf(_) | Route::Relu | Route::Polynomial(_) => 0,
+            Route::Smooth(_) | Route::Quadrature => covariance.rows(),
+            Route::Erf(_) | Route::Relu | Route::PiecewiseLinear(_) | Route::Polynomial(_) => 0,
         };
         let variance = |row: usize| covariance[(row, row)].max(0.0);
         let mut series: Vec<Option<HermiteSeries>> = Vec::with_capacity(rows);
@@ -187,11 +414,14 @@ impl<'a> Pairs<'a> {
                 Arc::ptr_eq(activation_of(rule, k), activation_of(rule, row)) && variance(k) == variance(row)
             };
             let known = (0..row).find(same).map(|k| series[k].clone());
-            series.push(
-                known.unwrap_or_else(|| HermiteSeries::of(activation_of(rule, row).as_ref(), variance(row))),
-            );
+            let tabulated = |tables: &Tables| {
+                let table = if row < students { &tables.student } else { &tables.teacher };
+                table.hermite_series(variance(row))
+            };
+            let exact = || HermiteSeries::of(activation_of(rule, row).as_ref(), variance(row));
+            series.push(known.unwrap_or_else(|| tables.and_then(tabulated).or_else(exact)));
         }
-        Self { rule, covariance, series }
+        Self { rule, covariance, series, from_tables: tables.is_some() }
     }
 
     fn series(&self, i: usize, k: usize) -> Option<(&HermiteSeries, &HermiteSeries)> {

@@ -4,6 +4,7 @@ use super::batch::{self, SAMPLES_PER_BLOCK, Sliced};
 use crate::lora::population::{FieldLaw, Population};
 use didact_math::activation::Activation;
 use didact_math::simd::add_scaled;
+use didact_model::averages::QuadratureEstimate;
 use didact_model::loss::Loss;
 use didact_model::rule::{
     Averages, Batch, BatchRule, CurvatureRule, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape,
@@ -120,8 +121,9 @@ impl LocalRule for SingleIndexRule {
         out.error = 0.0;
     }
 
-    fn risk(&self, law: &Law) -> f64 {
-        self.population.loss.weight() * self.population.loss(self.neuron.law(law))
+    fn risk_within(&self, law: &Law, _accuracy: f64) -> QuadratureEstimate {
+        let risk = self.population.loss.weight() * self.population.loss(self.neuron.law(law));
+        QuadratureEstimate::exact(risk)
     }
 
     fn batch(&self) -> Option<&dyn BatchRule> {
@@ -171,6 +173,6 @@ impl BatchRule for SingleIndexRule {
 
 impl CurvatureRule for SingleIndexRule {
     fn jumps(&self) -> Jumps {
-        Jumps { trained: !self.population.student.kinks().is_empty(), frozen: false }
+        Jumps { trained: self.population.student.slope_jumps(), frozen: false }
     }
 }

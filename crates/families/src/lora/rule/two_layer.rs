@@ -4,6 +4,7 @@ use super::batch::{SAMPLES_PER_BLOCK, Sliced, dot};
 use super::two_layer_averages::{self as averages, Route};
 use didact_math::activation::Activation;
 use didact_math::simd::add_scaled;
+use didact_model::averages::QuadratureEstimate;
 use didact_model::loss::Loss;
 use didact_model::rule::{
     Averages, Batch, BatchRule, CurvatureRule, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape,
@@ -97,8 +98,8 @@ impl LocalRule for AdapterRule {
         averages::fill(self, law, needed, out);
     }
 
-    fn risk(&self, law: &Law) -> f64 {
-        averages::risk(self, law)
+    fn risk_within(&self, law: &Law, _accuracy: f64) -> QuadratureEstimate {
+        QuadratureEstimate::exact(averages::risk(self, law))
     }
 
     fn batch(&self) -> Option<&dyn BatchRule> {
@@ -157,6 +158,6 @@ impl BatchRule for AdapterRule {
 
 impl CurvatureRule for AdapterRule {
     fn jumps(&self) -> Jumps {
-        Jumps { trained: !self.student.kinks().is_empty(), frozen: false }
+        Jumps { trained: self.student.slope_jumps(), frozen: false }
     }
 }

@@ -6,7 +6,7 @@ use super::network::{Network, hermite_coefficient};
 use super::students::{FullRank, Perturbed, RankOne};
 use super::units::{LinearUnits, residual_risk};
 use didact_math::linalg::{Mat, dot};
-use didact_model::averages::risk_by_quadrature;
+use didact_model::averages::{QuadratureEstimate, risk_by_quadrature};
 use didact_model::linearised::Linearised;
 use didact_model::rule::{Averages, Kick, Law, LocalRule, Needed, Sample, Shape};
 use didact_model::teacher_student::{ClosedForms, Student, Teacher, TeacherStudent};
@@ -60,14 +60,19 @@ impl LazyForms {
 }
 
 impl<S: LazyStudent> ClosedForms<S, Perturbed> for LazyForms {
-    fn risk(&self, pair: &TeacherStudent<S, Perturbed, Self>, law: &Law) -> f64 {
+    fn risk_within(
+        &self,
+        pair: &TeacherStudent<S, Perturbed, Self>,
+        law: &Law,
+        accuracy: f64,
+    ) -> QuadratureEstimate {
         let (c, trained) = (law.covariance, pair.student.shape().trained);
         if !Self::is_closed(trained, c) {
-            return risk_by_quadrature(pair, law).value;
+            return risk_by_quadrature(pair, law, accuracy);
         }
         let base = trained..c.rows() - 1;
         let lazy = LazyLoss::new(&self.network, &c.block(base.clone(), base), &self.loading);
-        pair.student.closed_risk(&lazy, c)
+        QuadratureEstimate::exact(pair.student.closed_risk(&lazy, c))
     }
 }
 
@@ -137,7 +142,7 @@ impl LocalRule for FirstMoment {
         out.noise.fill(square + law.label_noise * law.label_noise);
         out.error = 0.0;
     }
-    fn risk(&self, law: &Law) -> f64 {
-        -dot(&self.slope(law.covariance), law.covariance.row(0))
+    fn risk_within(&self, law: &Law, _accuracy: f64) -> QuadratureEstimate {
+        QuadratureEstimate::exact(-dot(&self.slope(law.covariance), law.covariance.row(0)))
     }
 }

@@ -84,7 +84,7 @@ impl Student for RankOne {
     }
 
     fn has_kinks(&self) -> bool {
-        !self.network.activation.kinks().is_empty()
+        self.network.activation.slope_jumps()
     }
 }
 
@@ -123,7 +123,7 @@ impl Student for FullRank {
     }
 
     fn has_kinks(&self) -> bool {
-        !self.network.activation.kinks().is_empty()
+        self.network.activation.slope_jumps()
     }
 }
 
@@ -159,7 +159,7 @@ impl Student for FromScratch {
     }
 
     fn has_kinks(&self) -> bool {
-        !self.network.activation.kinks().is_empty()
+        self.network.activation.slope_jumps()
     }
 }
 
@@ -225,6 +225,6 @@ impl Student for SecondLayer {
     }
 
     fn has_kinks(&self) -> bool {
-        !self.network.activation.kinks().is_empty()
+        self.network.activation.slope_jumps()
     }
 }
