@@ -8,6 +8,7 @@
 //! cargo run --release -p didact-bench -- against 8 W5 python peers.py    # alternate with another program, print ratios
 //! cargo run --release -p didact-bench -- cli            # commands of the program, including process start
 //! cargo run --release -p didact-bench -- cost           # time per step and per call of the parts
+//! cargo run --release -p didact-bench -- formula        # models as formulas against the families that they spell out
 //! cargo run --release -p didact-bench -- spectra        # committees on power-law spectra, against L and width
 //! cargo run --release -p didact-bench -- own-units      # units without closed forms, against erf units
 //! cargo run --release -p didact-bench -- own-units-errors    # the same, with errors against precise runs (minutes)
@@ -32,6 +33,7 @@ mod cli;
 mod committee;
 mod cost;
 mod descent;
+mod formula;
 mod harness;
 mod lora;
 mod low_rank;
@@ -85,6 +87,9 @@ fn main() {
     }
     if wants("cost") || wants("low-rank") {
         low_rank::reduced_steps();
+    }
+    if wants("cost") || wants("formula") {
+        formula::against_families();
     }
     if wants("cost") || wants("parts") {
         cost::parts();

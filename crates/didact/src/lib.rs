@@ -93,6 +93,7 @@ pub use didact_theory as theory;
 /// What most programs need: `use didact::prelude::*;`.
 pub mod prelude {
     pub use didact_families::committee::Committee;
+    pub use didact_families::formula::FormulaModel;
     pub use didact_families::lora::{LoraSingleIndex, LoraTwoLayer};
     pub use didact_families::low_rank::LowRank;
     pub use didact_families::multi_index::MultiIndex;

@@ -2,6 +2,7 @@
 
 use crate::description::Description;
 use crate::reader;
+use didact_families::ModelError;
 use didact_model::files;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -85,6 +86,20 @@ impl Diagnostic {
         self.place = source.find_key(path).map(|range| Box::new(source.place(range)));
         self.key = Some(path.to_string());
         self
+    }
+
+    /// What is wrong with a model, at the key of it that is wrong. A formula is marked at its wrong character.
+    pub fn of_model(error: &ModelError, source: &Source) -> Self {
+        let path = format!("model.{}", error.key());
+        if let ModelError::Formula { source: problem, .. } = error
+            && let Some(range) = source.find_in_formula(&path, &problem.formula, problem.position)
+        {
+            let place = Some(Box::new(source.place(range)));
+            let mut diagnostic = Self { place, key: Some(path), ..Self::new(&problem.problem) };
+            diagnostic.hint = problem.hint();
+            return diagnostic;
+        }
+        Self::new(error).at_key(source, &path)
     }
 
     /// About the run of this name: an error about a key of "the" run points at that of this one.
@@ -358,6 +373,23 @@ impl Source {
         })
     }
 
+    /// The place of a character of a formula that is the value of a dotted path. `None` where the source has another value there, as it
+    /// has when a sweep or a stage has changed it.
+    fn find_in_formula(&self, path: &str, formula: &str, position: usize) -> Option<Range<usize>> {
+        let value = self.find_key(path)?;
+        let characters = toml_characters(self.text.get(value.clone())?)?;
+        // Errors write every kind of white space as a blank.
+        let plain = |c: char| if c.is_whitespace() { ' ' } else { c };
+        if !characters.iter().map(|(_, c)| plain(*c)).eq(formula.chars()) {
+            return None;
+        }
+        // The end of the formula is marked at the quote that follows it.
+        let last = characters.last().map_or(1, |(at, c)| at + c.len_utf8());
+        let at = value.start + characters.get(position).map_or(last, |(at, _)| *at);
+        let length = self.text[at..].chars().next().map_or(0, char::len_utf8);
+        Some(at..at + length)
+    }
+
     /// The value of a dotted path such as `training.learning-rate`, or the nearest table that holds it.
     fn find_key(&self, path: &str) -> Option<Range<usize>> {
         let document = toml::de::DeTable::parse(&self.text).ok()?;
@@ -386,6 +418,54 @@ impl Source {
         }
         found
     }
+}
+
+/// The characters of a TOML string as it is written, quotes included, each with the byte at which it begins. `None` for other values.
+fn toml_characters(text: &str) -> Option<Vec<(usize, char)>> {
+    let quote = text.chars().next().filter(|c| "\"'".contains(*c))?;
+    let triple: String = [quote; 3].iter().collect();
+    let is_long = text.len() >= 6 && text.starts_with(&triple);
+    let width = if is_long { 3 } else { 1 };
+    let inner = text.get(width..text.len().checked_sub(width)?)?;
+    // A line end right after three quotes is not part of the string.
+    let skipped =
+        ["\r\n", "\n"].iter().find(|end| is_long && inner.starts_with(**end)).map_or(0, |end| end.len());
+    let mut found = Vec::new();
+    let mut rest = inner[skipped..].char_indices().map(|(at, c)| (at + width + skipped, c)).peekable();
+    while let Some((at, c)) = rest.next() {
+        if c != '\\' || quote == '\'' {
+            found.push((at, c));
+            continue;
+        }
+        let (_, escaped) = rest.next()?;
+        let digits = match escaped {
+            'x' => 2,
+            'u' => 4,
+            'U' => 8,
+            'b' | 't' | 'n' | 'f' | 'r' | 'e' | '"' | '\\' => {
+                let meant = match escaped {
+                    'b' => '\u{8}',
+                    't' => '\t',
+                    'n' => '\n',
+                    'f' => '\u{c}',
+                    'r' => '\r',
+                    'e' => '\u{1b}',
+                    other => other,
+                };
+                found.push((at, meant));
+                continue;
+            }
+            // A backslash at the end of a line swallows it and the blanks of the next.
+            c if c.is_whitespace() => {
+                while rest.next_if(|(_, c)| c.is_whitespace()).is_some() {}
+                continue;
+            }
+            _ => return None,
+        };
+        let code: String = rest.by_ref().take(digits).map(|(_, c)| c).collect();
+        found.push((at, char::from_u32(u32::from_str_radix(&code, 16).ok()?)?));
+    }
+    Some(found)
 }
 
 /// Messages of the deserialiser name types of the program; these are the words of a user for them.
@@ -468,6 +548,21 @@ mod tests {
         assert_eq!(nearest("learning-rat", &["batch", "learning-rate"]), Some("learning-rate"));
         assert_eq!(nearest("zzz", &["batch", "learning-rate"]), None);
         assert_eq!(edits("kitten", "sitting"), 3);
+    }
+
+    #[test]
+    fn the_characters_of_a_string_are_found_where_they_stand() {
+        let read = |text: &str| -> Option<(String, Vec<usize>)> {
+            toml_characters(text)
+                .map(|all| (all.iter().map(|(_, c)| c).collect(), all.iter().map(|(at, _)| *at).collect()))
+        };
+        assert_eq!(read("\"a+b\""), Some(("a+b".into(), vec![1, 2, 3])));
+        assert_eq!(read("'a\\b'"), Some(("a\\b".into(), vec![1, 2, 3])));
+        assert_eq!(read("\"a\\tb\\u0041c\""), Some(("a\tbAc".into(), vec![1, 2, 4, 5, 11])));
+        assert_eq!(read("\"\"\"\na \\\n  +b\"\"\""), Some(("a +b".into(), vec![4, 5, 10, 11])));
+        assert_eq!(read("\"\""), Some((String::new(), vec![])));
+        assert_eq!(read("3.5"), None);
+        assert_eq!(read("\""), None);
     }
 
     #[test]

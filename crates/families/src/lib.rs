@@ -21,6 +21,7 @@
 //! | family | module | what learns |
 //! |---|---|---|
 //! | `committee` | [`committee`] | K hidden units learn from M |
+//! | `formula` | [`formula`] | whatever a formula of the loss says; the template of a family |
 //! | `lora-single-index`, `lora-two-layer` | [`lora`] | a low-rank adapter on a pre-trained student |
 //! | `low-rank-perturbation` | [`low_rank`] | a rank-one change of a wide network |
 //! | `multi-index` | [`multi_index`] | a two-layer network learns a formula of a few projections |
@@ -104,6 +105,7 @@
 //! ```
 
 pub mod committee;
+pub mod formula;
 pub mod lora;
 pub mod low_rank;
 pub mod multi_index;
@@ -197,6 +199,7 @@ macro_rules! families {
 
 families! {
     Committee(committee::Committee),
+    Formula(formula::FormulaModel),
     LoraSingleIndex(lora::LoraSingleIndex),
     LoraTwoLayer(lora::LoraTwoLayer),
     LowRankPerturbation(low_rank::LowRank),

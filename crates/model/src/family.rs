@@ -8,6 +8,7 @@ use crate::quantity::Quantity;
 use crate::rule::LocalRule;
 use crate::start::Start;
 use didact_math::activation::ActivationError;
+use didact_math::expression::ExpressionError;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -57,6 +58,14 @@ pub enum ModelError {
         /// What is wrong.
         source: ActivationError,
     },
+    /// A formula that cannot be read.
+    #[error("{name}: {source}")]
+    Formula {
+        /// Which parameter.
+        name: &'static str,
+        /// What is wrong, and at which character.
+        source: Box<ExpressionError>,
+    },
     /// Anything else that a family refuses.
     #[error("{message}")]
     Invalid {
@@ -75,6 +84,7 @@ impl ModelError {
             | Self::Length { name, .. }
             | Self::NotFinite { name, .. }
             | Self::Activation { name, .. }
+            | Self::Formula { name, .. }
             | Self::Invalid { name, .. } => name,
         }
     }

@@ -23,8 +23,9 @@ impl Link {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let aliases: &[(&str, &str)] =
             if directions == 1 { &[("eps", "e"), ("z", "z1")] } else { &[("eps", "e")] };
+        let vectors = [("z", 0..directions)];
         let notation =
-            Notation { implicit_products: true, aliases, vector: Some(("z", &names[..directions])) };
+            Notation { implicit_products: true, aliases, vectors: &vectors, ..Notation::default() };
         let formula = Expression::parse_with(text, &names, notation)?;
         let noisy = formula.uses(directions);
         Ok(Self { formula, directions, noisy })

@@ -19,7 +19,7 @@ mod curvature;
 mod hidden;
 mod labelled;
 
-pub use batch::{Batch, BatchRule, Expansion, kicks_one_by_one};
+pub use batch::{Batch, BatchRule, Expansion, expand_one_by_one, kicks_one_by_one};
 pub use curvature::{CurvatureAverages, CurvatureRule, Jumps, central_differences};
 pub use hidden::{HiddenUnits, masked_rules};
 pub use labelled::LabelledRule;

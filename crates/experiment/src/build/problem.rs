@@ -15,8 +15,7 @@ use std::sync::Arc;
 /// The problem of a description, with the rule as far as a check needs it: [`didact_families::Model::rule`] makes the one that can be run.
 pub fn problem(description: &Description, source: &Source) -> Result<Problem, Diagnostic> {
     let model = section(description.model.as_ref(), "model", source)?;
-    let rule =
-        model.draft().map_err(|e| Diagnostic::new(&e).at_key(source, &format!("model.{}", e.key())))?;
+    let rule = model.draft().map_err(|e| Diagnostic::of_model(&e, source))?;
     let spectrum = spectra::build(&description.data.spectrum, source)
         .map_err(|e| Diagnostic::new(e).at_key(source, "data.spectrum"))?;
     let training = section(description.training.as_ref(), "training", source)?;

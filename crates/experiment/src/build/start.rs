@@ -21,8 +21,7 @@ pub(super) fn start(
 ) -> Result<Arc<dyn Start>, Diagnostic> {
     let StartSpec { students, teachers, q, r, scalars } = &description.start;
     if description.start == StartSpec::default() {
-        let own =
-            model.start().map_err(|e| Diagnostic::new(&e).at_key(source, &format!("model.{}", e.key())))?;
+        let own = model.start().map_err(|e| Diagnostic::of_model(&e, source))?;
         if let Some(own) = own {
             return Ok(own);
         }

@@ -4,6 +4,7 @@
 
 mod common;
 mod engines_agree;
+mod formula;
 mod found_by_use;
 mod full_batch_agrees;
 mod full_batch_schedule;

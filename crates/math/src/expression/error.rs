@@ -78,6 +78,38 @@ pub enum FormulaProblem {
     /// Numbers of a sampled function that make none.
     #[error("{0}")]
     Sampled(String),
+    /// An index of a sum that is not a name of its own.
+    #[error("`{0}` cannot be the index of a sum")]
+    SumIndex(String),
+    /// Nothing, or more than one thing, says how far an index runs.
+    #[error("nothing says from where to where `{0}` runs")]
+    SumRange(String),
+    /// Vectors of different lengths under one index.
+    #[error("`{index}` runs over {first} and over {second}, which differ in length")]
+    SumLengths {
+        /// The index.
+        index: String,
+        /// One vector and its length.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// The first or last value of an index is not a whole number.
+    #[error("the first and the last value of an index are whole numbers")]
+    SumBound,
+    /// A component that a vector has not.
+    #[error("`{name}` has the components 1 to {length}, and no `{name}[{index}]`")]
+    Component {
+        /// The vector.
+        name: String,
+        /// How many components it has.
+        length: usize,
+        /// The one that was asked for.
+        index: String,
+    },
+    /// Sums that are too long when written out.
+    #[error("with its sums written out the formula has more than {max} terms", max = super::MOST_TERMS)]
+    TooManyTerms,
     /// More characters than are read.
     #[error("the formula has {0} characters; at most {max} are read", max = super::LONGEST)]
     TooLong(usize),
@@ -106,7 +138,8 @@ impl ExpressionError {
         (format!("{left}{shown}{right}"), self.position - from + left.chars().count())
     }
 
-    fn hint(&self) -> Option<String> {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
         match &self.problem {
             FormulaProblem::UnknownName { nearest: Some(name), .. }
             | FormulaProblem::UnknownFunction { nearest: Some(name), .. } => {
@@ -116,6 +149,12 @@ impl ExpressionError {
             FormulaProblem::BareFunction(name) => Some(format!("write `{name}(...)`")),
             FormulaProblem::TooLong(_) => Some("write repeated parts once, with powers and products".into()),
             FormulaProblem::Comparison(_) => Some("write `1{x > 0}`".into()),
+            FormulaProblem::SumIndex(_) => {
+                Some("write `sum(tanh(h[i]), i)`, with a letter that means nothing else".into())
+            }
+            FormulaProblem::SumRange(index) | FormulaProblem::SumLengths { index, .. } => {
+                Some(format!("give the range: `sum(..., {index}, 1, 3)`"))
+            }
             FormulaProblem::TooDeep => Some("write it with fewer nested parentheses".into()),
             _ => None,
         }

@@ -16,11 +16,15 @@
 //! `sampled[...](x)` is a function given by numbers (see [`fit`]).
 //! At a break (`abs`, `sign`, `step`, `relu`, `max`, `min` where their argument vanishes) values and slopes are
 //! half-way between the two sides: that is what a Gaussian average tends to as its variance shrinks.
+//!
+//! A formula of many variables, such as the loss of a model, becomes a [`Graph`]: it gives all first and second derivatives, and a [`Tape`]
+//! computes them for many samples at once. A [`Notation`] with vectors writes such formulas in short: `sum(a[i]*tanh(h[i]), i)`.
 
 mod breaks;
 mod error;
 mod fit;
 mod function;
+mod graph;
 mod jet;
 mod lanes;
 mod parser;
@@ -30,8 +34,9 @@ mod tree;
 pub use breaks::Break;
 pub use error::{ExpressionError, FormulaProblem};
 pub use fit::{FitError, Fitted, fit};
+pub use graph::{Graph, NodeId, Tape, VariableValues};
 pub use jet::Jet;
-pub use parser::{LONGEST, Notation};
+pub use parser::{LONGEST, MOST_TERMS, Notation};
 
 pub(crate) use error::nearest;
 pub(crate) use function::sigmoid;

@@ -1,9 +1,12 @@
 //! Text to tree: a tokenizer and a Pratt parser. Positions are counted in characters.
 
+mod sums;
+
 use super::error::{ExpressionError, FormulaProblem, nearest};
 use super::function::{Binary, Callable, FUNCTIONS, Function};
 use super::sampled::{self, Sampled};
 use super::tree::Node;
+use std::ops::Range;
 
 /// Which names a formula may use.
 pub(super) enum Names {
@@ -17,6 +20,8 @@ const CONSTANTS: [(&str, f64); 2] = [("pi", std::f64::consts::PI), ("e", std::f6
 const NESTING: usize = 100;
 /// Characters of a formula: a sum is a tree as deep as it has terms, and the tree is walked by recursion.
 pub const LONGEST: usize = 4096;
+/// Numbers, names and function calls of a formula with its sums written out.
+pub const MOST_TERMS: usize = 50_000;
 
 /// What a formula may use beyond the grammar of every formula.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,8 +30,11 @@ pub struct Notation<'a> {
     pub implicit_products: bool,
     /// Other names of variables: (the other name, the variable).
     pub aliases: &'a [(&'a str, &'a str)],
-    /// The name v of a vector whose components are variables: `|v|^2` is the sum of their squares.
-    pub vector: Option<(&'a str, &'a [&'a str])>,
+    /// Vectors whose components are variables: the name v and which variables they are. `v[1]` is the first component, `|v|^2`
+    /// the sum of their squares, and `sum(tanh(v[i]), i)` a sum over all of them.
+    pub vectors: &'a [(&'a str, Range<usize>)],
+    /// Constants beside `pi` and `e`.
+    pub constants: &'a [(&'a str, f64)],
 }
 
 pub(super) fn parse(
@@ -41,7 +49,8 @@ pub(super) fn parse(
         Names::Declared(names) => (false, names),
         Names::Free => (true, Vec::new()),
     };
-    let mut parser = Parser { tokens, next: 0, nesting: 0, names, free, notation };
+    let mut parser =
+        Parser { tokens, next: 0, nesting: 0, terms: 0, names, free, notation, indices: Vec::new() };
     let tree = parser.formula().map_err(fail)?;
     Ok((tree, parser.names))
 }
@@ -169,9 +178,13 @@ struct Parser<'a> {
     tokens: Vec<(usize, Token)>,
     next: usize,
     nesting: usize,
+    /// Operands read so far, those of a sum once for every term.
+    terms: usize,
     names: Vec<String>,
     free: bool,
     notation: Notation<'a>,
+    /// The indices of the sums that are being written out, with their values.
+    indices: Vec<(String, i64)>,
 }
 
 impl Parser<'_> {
@@ -241,12 +254,16 @@ impl Parser<'_> {
     }
 
     fn operand(&mut self) -> Result<Node, Failure> {
+        self.terms += 1;
+        if self.terms > MOST_TERMS {
+            return Err((self.peek().0, FormulaProblem::TooManyTerms));
+        }
         match self.take() {
             (at, Token::Number(_, text)) if text == "1" && self.peek() == &(at + 1, Token::Symbol('{')) => {
                 self.indicator()
             }
             (_, Token::Number(value, _)) => Ok(Node::Number(value)),
-            (at, Token::Symbol('|')) if self.notation.vector.is_some() => self.squared_length(at),
+            (at, Token::Symbol('|')) if !self.notation.vectors.is_empty() => self.squared_length(at),
             (_, Token::Symbol('-')) => Ok(Node::negate(self.expression(UNARY)?)),
             (_, Token::Symbol('+')) => self.expression(UNARY),
             (open, Token::Symbol('(')) => {
@@ -255,7 +272,11 @@ impl Parser<'_> {
                 Ok(inner)
             }
             (at, Token::Name(name)) if self.peek().1 == Token::Symbol('(') && !self.is_factor(&name) => {
-                self.call(at, name)
+                if name == "sum" && !self.notation.vectors.is_empty() {
+                    self.sum(at)
+                } else {
+                    self.call(at, name)
+                }
             }
             (at, Token::Name(name)) => self.name(at, name),
             (at, Token::Symbol(symbol)) if "{}<>|".contains(symbol) => {
@@ -267,9 +288,8 @@ impl Parser<'_> {
 
     /// Whether a name in front of a parenthesis is a factor of a product that is understood, not a function.
     fn is_factor(&self, name: &str) -> bool {
-        let is_value = |name: &str| {
-            self.names.iter().any(|known| known == name) || CONSTANTS.iter().any(|(known, _)| *known == name)
-        };
+        let is_value =
+            |name: &str| self.names.iter().any(|known| known == name) || self.constant(name).is_some();
         self.notation.implicit_products && is_value(self.own_name(name))
     }
 
@@ -289,21 +309,18 @@ impl Parser<'_> {
 
     /// `v|^2` after its first bar: Σ_j v_j².
     fn squared_length(&mut self, at: usize) -> Result<Node, Failure> {
-        let (name, components) = self.notation.vector.unwrap_or_default();
-        let is_square = self.take().1 == Token::Name(name.into())
-            && self.take_if('|')
-            && self.take_if('^')
-            && matches!(self.take().1, Token::Number(2.0, _));
-        let component = |component: &&str| self.names.iter().position(|known| known == component);
-        let found: Option<Vec<usize>> = components.iter().map(component).collect();
-        let squares = found
+        let (_, name) = self.take();
+        let vector = self.notation.vectors.iter().find(|(known, _)| name == Token::Name((*known).into()));
+        let is_square =
+            self.take_if('|') && self.take_if('^') && matches!(self.take().1, Token::Number(2.0, _));
+        let squares = vector
             .filter(|_| is_square)
-            .into_iter()
-            .flatten()
+            .map_or(0..0, |(_, components)| components.clone())
             .map(|i| Node::combine(Binary::Power, Node::Variable(i), Node::Number(2.0)));
-        squares
-            .reduce(|sum, square| Node::combine(Binary::Add, sum, square))
-            .ok_or_else(|| (at, FormulaProblem::Length(name.to_owned())))
+        squares.reduce(|sum, square| Node::combine(Binary::Add, sum, square)).ok_or_else(|| {
+            let name = self.notation.vectors.first().map_or("", |(name, _)| name);
+            (at, FormulaProblem::Length(name.to_owned()))
+        })
     }
 
     fn close(&mut self, open: usize) -> Result<(), Failure> {
@@ -334,7 +351,8 @@ impl Parser<'_> {
             if self.names.contains(&name) {
                 return Err((self.peek().0, FormulaProblem::MissingOperator("`(`".into())));
             }
-            let nearest = nearest(&name, FUNCTIONS.iter().map(|(known, _)| *known));
+            let sum = (!self.notation.vectors.is_empty()).then_some("sum");
+            let nearest = nearest(&name, FUNCTIONS.iter().map(|(known, _)| *known).chain(sum));
             return Err((at, FormulaProblem::UnknownFunction { name, nearest }));
         };
         let (open, _) = self.take();
@@ -366,12 +384,21 @@ impl Parser<'_> {
         self.notation.aliases.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, own)| own)
     }
 
+    /// The value of a constant of this name.
+    fn constant(&self, name: &str) -> Option<f64> {
+        let all = self.notation.constants.iter().chain(&CONSTANTS);
+        all.clone().find(|(known, _)| *known == name).map(|(_, value)| *value)
+    }
+
     fn name(&mut self, at: usize, name: String) -> Result<Node, Failure> {
+        if let Some(node) = self.index_or_component(at, &name)? {
+            return Ok(node);
+        }
         let own = self.own_name(&name);
         if let Some(i) = self.names.iter().position(|known| known == own) {
             return Ok(Node::Variable(i));
         }
-        if let Some(&(_, value)) = CONSTANTS.iter().find(|(known, _)| *known == name) {
+        if let Some(value) = self.constant(&name) {
             return Ok(Node::Number(value));
         }
         if name.starts_with(sampled::PREFIX) {
@@ -384,7 +411,8 @@ impl Parser<'_> {
             self.names.push(name);
             return Ok(Node::Variable(self.names.len() - 1));
         }
-        let known = self.names.iter().map(String::as_str).chain(CONSTANTS.iter().map(|(known, _)| *known));
+        let constants = self.notation.constants.iter().chain(&CONSTANTS).map(|(known, _)| *known);
+        let known = self.names.iter().map(String::as_str).chain(constants);
         Err((at, FormulaProblem::UnknownName { nearest: nearest(&name, known), name }))
     }
 }

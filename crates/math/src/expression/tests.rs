@@ -63,8 +63,12 @@ fn indicators_stand_in_every_formula() {
 
 #[test]
 fn a_freer_notation_is_asked_for() {
-    let notation =
-        Notation { implicit_products: true, aliases: &[("eps", "e")], vector: Some(("z", &["z1", "z2"])) };
+    let notation = Notation {
+        implicit_products: true,
+        aliases: &[("eps", "e")],
+        vectors: &[("z", 0..2)],
+        ..Notation::default()
+    };
     let free = |text: &str| Expression::parse_with(text, &["z1", "z2", "e"], notation);
     let at = |text: &str| free(text).unwrap().value(&[2.0, 3.0, 5.0]);
     assert_eq!(at("3z1 z2^2"), 54.0);

@@ -143,8 +143,8 @@ fn losses_one_by_one<R: LocalRule + ?Sized>(rule: &R, batch: &Batch, out: &mut [
     }
 }
 
-/// Kicks and curvatures; the losses are left alone.
-fn expand_one_by_one<R: LocalRule + ?Sized>(rule: &R, batch: &Batch, out: &mut Expansion) {
+/// The kicks and curvatures of a batch, sample after sample; the losses are left alone.
+pub fn expand_one_by_one<R: LocalRule + ?Sized>(rule: &R, batch: &Batch, out: &mut Expansion) {
     let columns = out.columns;
     let shape = rule.shape();
     let (mut fields, mut kick) = (vec![0.0; shape.rows()], Kick::new(shape));

@@ -1,0 +1,81 @@
+//! Whether a function jumps: where the arguments of its steps vanish, the two sides are compared.
+
+use super::elementary::Elementary;
+use super::{Graph, NodeId, Operation, Tape};
+use crate::random::{RngAddress, Stream};
+use std::ops::Range;
+
+/// Points on each surface on which the two sides are compared.
+const CROSSINGS: usize = 8;
+/// Pairs of random points between which a surface is looked for.
+const PAIRS: usize = 200;
+/// How far from the surface the two sides are looked at, in units of the distance of the random points. On the surface itself a
+/// step is neither 0 nor 1.
+const ASIDE: f64 = 1e-9;
+/// Sides that differ by this much of their size are different, even if the function is steep.
+const DIFFERENT: f64 = 1e-5;
+
+impl Graph {
+    /// Whether any of these nodes jumps somewhere as one of these variables varies, as the slope of relu does at 0.
+    ///
+    /// A node can jump only where the argument of a `step` or `sign` in it vanishes, or that of a `floor` is whole. Each such surface is looked
+    /// for on lines between random points, drawn from a normal distribution of standard deviation 2 in each variable; one that
+    /// separates no such points is not seen.
+    pub fn jumps_along(&self, nodes: &[NodeId], variables: Range<usize>) -> bool {
+        let all = Tape::new(self, nodes, &[]);
+        let reached = self.reached(nodes);
+        (0..self.nodes.len()).filter(|place| reached[*place]).any(|place| {
+            let Operation::Apply(function @ (Elementary::Step | Elementary::Sign | Elementary::Floor), u) =
+                self.nodes[place]
+            else {
+                return false;
+            };
+            let moves = variables.clone().any(|variable| self.uses(u, variable));
+            moves && self.differs_across(&all, function, u, place as u32)
+        })
+    }
+
+    /// Whether the results of a tape differ on the two sides of a surface.
+    fn differs_across(&self, all: &Tape, function: Elementary, u: NodeId, seed: u32) -> bool {
+        let argument = Tape::new(self, &[u], &[]);
+        let count = self.early.len();
+        let mut stream = Stream::at(RngAddress { seed: 1, replica: seed, step: 0, lane: 0 });
+        let mut point = || -> Vec<f64> { (0..count).map(|_| 2.0 * stream.normal()).collect() };
+        let mut found = 0;
+        for _ in 0..PAIRS {
+            let (a, b) = (point(), point());
+            let between = |t: f64, v: usize| a[v] + t * (b[v] - a[v]);
+            let side = |t: f64| {
+                let mut value = f64::NAN;
+                argument.run_one(|v| between(t, v), |_, u| value = u);
+                if function == Elementary::Floor { value.floor() } else { f64::from(value > 0.0) }
+            };
+            let (mut low, mut high) = (0.0, 1.0);
+            let first = side(low);
+            if first == side(high) {
+                continue;
+            }
+            while {
+                let middle = f64::midpoint(low, high);
+                low < middle && middle < high
+            } {
+                let middle = f64::midpoint(low, high);
+                if side(middle) == first { low = middle } else { high = middle }
+            }
+            let results = |t: f64| {
+                let mut results = Vec::new();
+                all.run_one(|v| between(t, v), |_, value| results.push(value));
+                results
+            };
+            let differs = |(a, b): (&f64, &f64)| (a - b).abs() > DIFFERENT * (1.0 + a.abs() + b.abs());
+            if results(low - ASIDE).iter().zip(&results(high + ASIDE)).any(differs) {
+                return true;
+            }
+            found += 1;
+            if found == CROSSINGS {
+                break;
+            }
+        }
+        false
+    }
+}
