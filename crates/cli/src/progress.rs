@@ -1,22 +1,40 @@
 //! A progress bar on a terminal, silence elsewhere, and signals as the wish to stop.
 
+use crate::exit;
 use didact_experiment::source::printable;
 use didact_model::Monitor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 
 static STOP: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
+/// How long running work has to stop by itself after a signal. A step of a large integrator, one quadrature or one point of a
+/// scan can take longer; nothing is lost by ending the process there, since files are whole or not there at all.
+const GRACE: Duration = Duration::from_millis(150);
+
+/// How often the program looks for a signal.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// From now on Ctrl-C, the SIGTERM of a batch system and a terminal that closes ask running work to stop, so that what is
-/// done is kept. A second signal ends the process at once, with the code that shells give it (130, 143, 129).
+/// done is kept; work that does not stop within a moment is ended. A second signal ends the process at once, with the code that
+/// shells give it (130, 143, 129).
 pub(crate) fn listen() {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // In this order: the first signal must find the flag still down. A signal that cannot be heard keeps its meaning.
         let _ = signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&STOP));
         let _ = signal_hook::flag::register(signal, Arc::clone(&STOP));
     }
+    std::thread::spawn(|| {
+        while !STOP.load(Ordering::SeqCst) {
+            std::thread::sleep(LOOK);
+        }
+        std::thread::sleep(GRACE);
+        complain!("error: interrupted\nhint: what was done is kept; the same command goes on from there");
+        std::process::exit(i32::from(exit::ERROR));
+    });
 }
 
 const TICKS: f64 = 1000.0;

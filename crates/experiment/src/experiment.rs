@@ -2,6 +2,7 @@
 
 use crate::build;
 use crate::description::{Description, MeasureKind, RunSpec, ScanSpec};
+use crate::figure_checks::FigureChecks;
 use crate::input_files::InputFiles;
 use crate::left_out::LeftOut;
 use crate::names;
@@ -19,6 +20,8 @@ use std::path::Path;
 /// Fingerprint of the sources that compute tables and answers, made by the build script.
 pub const BUILD: &str = env!("DIDACT_BUILD");
 
+/// Points of a scan whose inputs are checked before anything runs; more would keep `check` from being instant.
+const CHECKED_POINTS: usize = 2000;
 /// Fingerprint of the sources that make measures, verdicts, figures and reports of them.
 const OUTCOME_BUILD: &str = env!("DIDACT_OUTCOME_BUILD");
 
@@ -82,6 +85,10 @@ impl Experiment {
         size: Size,
         seed: Option<u64>,
     ) -> Result<Self, Diagnostic> {
+        // A slip in changes for another size is found now, not when that size is asked for.
+        for (changes, owner) in [(&described.quick, "quick"), (&described.full, "full")] {
+            overrides::with(&described, changes, &source, owner)?;
+        }
         let mut resolved = match size {
             Size::Quick => overrides::with(&described, &described.quick, &source, "quick")?,
             Size::Normal => described,
@@ -106,15 +113,33 @@ impl Experiment {
             }
         }
         let left_out = LeftOut::of(&resolved, &only_full);
-        names::References { description: &resolved, runs: &runs, left_out: &left_out, source: &source }
-            .check()?;
+        names::References {
+            description: &resolved,
+            runs: &runs,
+            points: &points,
+            left_out: &left_out,
+            source: &source,
+        }
+        .check()?;
         left_out.take_out_of(&mut resolved);
+        let figures = FigureChecks { description: &resolved, points: &points, runs: &runs };
+        for (index, figure) in resolved.figure.iter().enumerate() {
+            let drawn = figures.trial(figure);
+            drawn.map_err(|e| e.at_key(&source, &format!("figure.{index}.name")))?;
+        }
         let mut grids = Vec::new();
         for (index, scan) in resolved.scan.iter().enumerate() {
             let inputs = scan.inputs.keys().chain(scan.over.keys()).map(String::as_str);
             quantities::check(&scan.quantity, inputs)
                 .map_err(|e| Diagnostic::new(e).at_key(&source, &format!("scan.{index}.quantity")))?;
-            grids.push(points::expand(&scan.over, &format!("scan.{index}.over"), &source)?);
+            let grid = points::expand(&scan.over, &format!("scan.{index}.over"), &source)?;
+            for point in grid.iter().take(CHECKED_POINTS) {
+                let inputs = scan.inputs.iter().chain(&point.values);
+                let inputs = inputs.map(|(key, value)| (key.clone(), value.clone())).collect();
+                quantities::admits(&scan.quantity, &inputs)
+                    .map_err(|e| Diagnostic::new(e).at_key(&source, &format!("scan.{index}.over")))?;
+            }
+            grids.push(grid);
         }
         let files = InputFiles::of(&resolved, (&points, &grids), &source)?;
         let name = folder_name(&resolved, &runs, &files);

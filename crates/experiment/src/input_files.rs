@@ -9,7 +9,9 @@ use crate::quantities;
 use crate::source::{Diagnostic, Source};
 use crate::spectra::beside;
 use crate::store::disk;
+use didact_model::files::open_bounded;
 use didact_model::quantity::Kind;
+use didact_model::spectrum::file::LARGEST_FILE;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -61,9 +63,12 @@ impl InputFiles {
                 continue;
             }
             let path = beside(source, name);
-            let digest = disk::digest_of_file(&path).map_err(|error| {
+            let unreadable = |error: String| {
                 Diagnostic::new(format!("cannot read `{}`: {error}", path.display())).at_key(source, key)
-            })?;
+            };
+            // A pipe would wait for a writer, and a device may have no end.
+            open_bounded(&path, LARGEST_FILE).map_err(unreadable)?;
+            let digest = disk::digest_of_file(&path).map_err(|error| unreadable(error.to_string()))?;
             self.0.insert(name.into(), InputFile { path, digest });
         }
         Ok(())

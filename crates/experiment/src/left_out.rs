@@ -73,6 +73,7 @@ start = { q = [[0.5]], r = [[0.1]] }
 data = { dimension = 100 }
 training = { learning-rate = 0.5 }
 record = { times = [0, 1] }
+sweep = { "data.dimension" = [100, 200] }
 
 [[run]]
 name = "small"
@@ -123,6 +124,7 @@ run = "small"
 run = "large"
 [[figure.panel.series]]
 measure = "ratio"
+x = "data.dimension"
 "#;
 
     #[test]

@@ -33,6 +33,7 @@ pub mod draw;
 pub mod engines;
 pub mod execute;
 pub mod experiment;
+mod figure_checks;
 pub mod frontend;
 mod guard;
 pub mod index_page;
@@ -64,3 +65,46 @@ pub use execute::{Failure, Finished};
 pub use experiment::{Experiment, Run, Size};
 pub use source::{Diagnostic, Source};
 pub use summary::Summary;
+
+/// Doors for the fuzzer (`crates/fuzz`) to readers that are not public. Not for use by programs.
+#[doc(hidden)]
+pub mod fuzzing {
+    use crate::claims::Judged;
+    use crate::measures::Measured;
+    use crate::npz;
+    use crate::store::Answers;
+
+    /// Reads an archive and two arrays of it, and says what it found.
+    pub fn npz(bytes: &[u8]) -> String {
+        let Some(archive) = npz::Reader::new(bytes) else { return "no archive".into() };
+        let arrays = ["times", "loss"].map(|name| archive.array(name));
+        let shown = |array: &Option<npz::Array>| match array {
+            Some(array) => {
+                let cells: Option<usize> =
+                    array.shape.iter().try_fold(1, |all: usize, n| all.checked_mul(*n));
+                assert_eq!(cells, Some(array.values.len()), "an array fills its shape");
+                format!("array of {} sides", array.shape.len())
+            }
+            None => "no array".into(),
+        };
+        arrays.each_ref().map(shown).join(", ")
+    }
+
+    /// A small archive of `times` and `loss`.
+    pub fn archive(replicas: usize, length: usize) -> Vec<u8> {
+        let mut writer = npz::Writer::default();
+        let added = writer
+            .add("times", &[length], (0..length).map(|t| t as f64))
+            .and_then(|()| writer.add("loss", &[replicas, length], (0..replicas * length).map(|i| i as f64)))
+            .and_then(|()| writer.finish());
+        added.expect("a small archive")
+    }
+
+    /// Reads a text as each of the JSON files of a run folder, and says as which it can be read.
+    pub fn run_files(text: &str) -> String {
+        let answers = serde_json::from_str::<Answers>(text).is_ok();
+        let measured = serde_json::from_str::<Vec<Measured>>(text).is_ok();
+        let judged = serde_json::from_str::<Vec<Judged>>(text).is_ok();
+        format!("answers {answers}, measures {measured}, claims {judged}")
+    }
+}

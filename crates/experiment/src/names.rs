@@ -5,9 +5,12 @@
 use crate::checks;
 use crate::description::{Description, Measure, PanelSpec, Series};
 use crate::experiment::Run;
+use crate::figure_checks::FigureChecks;
 use crate::left_out::LeftOut;
 use crate::measures::Dependency;
+use crate::measures::Planned;
 use crate::measures::dependency::NamedAt;
+use crate::points::Point;
 use crate::quantities;
 use crate::source::{Diagnostic, Source, nearest};
 use didact_model::Record;
@@ -56,6 +59,24 @@ pub(crate) fn check_names(d: &Description, source: &Source) -> Result<(), Diagno
         }
     }
     checks::claims(d, source)?;
+    for (index, claim) in d.claim.iter().enumerate() {
+        if let Some(name) = claim.check.equals_measure.as_ref()
+            && !d.measure.iter().any(|m| m.name == *name)
+        {
+            let message = format!("a claim compares with the measure `{name}`, which does not exist");
+            return Err(Diagnostic::new(message).at_key(source, &format!("claim.{index}.check")));
+        }
+        let along = claim.check.increases_with.iter().chain(&claim.check.decreases_with);
+        let along = along.map(|key| (key, "check"));
+        for (key, part) in claim.at.keys().map(|key| (key, "at")).chain(along) {
+            if !d.sweep.contains_key(key) {
+                let message = format!("a claim speaks of `{key}`, which is not swept");
+                return Err(Diagnostic::new(message)
+                    .hint("`at`, `increases-with` and `decreases-with` take keys of [sweep]")
+                    .at_key(source, &format!("claim.{index}.{part}")));
+            }
+        }
+    }
     checks::names_on_disk(d, source)
 }
 
@@ -63,6 +84,7 @@ pub(crate) fn check_names(d: &Description, source: &Source) -> Result<(), Diagno
 pub(crate) struct References<'a> {
     pub(crate) description: &'a Description,
     pub(crate) runs: &'a [Run],
+    pub(crate) points: &'a [Point],
     /// What waits for `--full`.
     pub(crate) left_out: &'a LeftOut,
     pub(crate) source: &'a Source,
@@ -116,7 +138,10 @@ impl<'a> References<'a> {
                     .map_err(|e| Diagnostic::new(e).at_key(self.source, &key(&path)))?,
             }
         }
-        Ok(())
+        let planned = Planned { points: self.points, runs: self.runs };
+        measure.kind.check(&planned).map_err(|(part, message)| {
+            Diagnostic::new(message).at_key(self.source, &format!("measure.{index}.{part}"))
+        })
     }
 
     /// Measures are evaluated in order, so the measures that one depends on come before it.
@@ -151,7 +176,11 @@ impl<'a> References<'a> {
             let measures: Vec<&str> = self.description.measure.iter().map(|m| m.name.as_str()).collect();
             self.known("measure", name, &measures, &key("measure"))?;
         }
-        series.scan.as_ref().map_or(Ok(()), |name| self.scan(name, &key("scan")))
+        if let Some(name) = &series.scan {
+            self.scan(name, &key("scan"))?;
+        }
+        let checks = FigureChecks { description: self.description, points: self.points, runs: self.runs };
+        checks.series(series).map_err(|(part, diagnostic)| diagnostic.at_key(self.source, &key(part)))
     }
 
     fn scan(&self, name: &str, key: &str) -> Result<(), Diagnostic> {

@@ -7,7 +7,7 @@ use didact_families::Model;
 use didact_model::quantity::{Answer, Quantity};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Every quantity with its path, `group/name`.
@@ -46,6 +46,11 @@ pub fn check<'a>(path: &str, inputs: impl IntoIterator<Item = &'a str>) -> Resul
         Some(input) => Err(format!("`{path}` needs the input `{}`: {}", input.name, input.about)),
         None => Ok(()),
     }
+}
+
+/// Whether the inputs are of the kinds and magnitudes that a quantity takes; nothing is computed.
+pub fn admits(path: &str, inputs: &Map<String, Value>) -> Result<(), String> {
+    find(path)?.admits(inputs).map_err(|e| e.to_string())
 }
 
 /// Its named entries. A panic, which is a fault of the program, is an error that asks to be reported.
@@ -121,12 +126,10 @@ impl Scan {
     pub fn csv(&self) -> String {
         let inputs: Vec<&String> =
             self.rows.first().map(|(p, _)| p.values.keys().collect()).unwrap_or_default();
-        let entries: Vec<&String> = self
-            .rows
-            .iter()
-            .find_map(|(_, e)| e.as_ref().ok())
-            .map(|e| e.keys().collect())
-            .unwrap_or_default();
+        // Not every row has every entry: some have the reason why one is missing.
+        let entries: BTreeSet<&String> =
+            self.rows.iter().filter_map(|(_, e)| e.as_ref().ok()).flat_map(BTreeMap::keys).collect();
+        let entries: Vec<&String> = entries.into_iter().collect();
         let names: Vec<&str> = inputs.iter().chain(&entries).map(|n| n.as_str()).collect();
         let mut text = names.join(",") + "\n";
         for (point, answer) in &self.rows {

@@ -159,8 +159,13 @@ impl<'a> Checker<'a> {
                 Diagnostic::new(format!("`{name}` has {length} characters; at most {most} are read")),
             );
         }
+        if (value.is_number() || value.is_boolean()) && self.wants_word(schema) {
+            let message = format!("`{path}` is {value}; expected a word");
+            return fault(path, Diagnostic::new(message));
+        }
         for alternatives in ["oneOf", "anyOf"] {
             let Some(alternatives) = schema[alternatives].as_array() else { continue };
+            self.tags_are_words(alternatives, value, path)?;
             let fitting = alternatives.iter().filter(|a| self.fits(a, value));
             let faults: Vec<Fault> = match fitting.map(|a| self.value(a, value, path)).collect::<Vec<_>>() {
                 checked if checked.iter().any(Result::is_ok) => continue,
@@ -188,6 +193,35 @@ impl<'a> Checker<'a> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Tables that are told apart by a tag have a word there. The deserialiser takes its position in the list as well.
+    fn tags_are_words(&self, alternatives: &'a [Value], value: &Value, path: &str) -> Result<(), Fault> {
+        for alternative in alternatives {
+            let properties = self.resolve(alternative)["properties"].as_object();
+            for (key, property) in properties.into_iter().flatten() {
+                let given =
+                    value.get(key).filter(|given| !given.is_string() && property["const"].is_string());
+                if let Some(given) = given {
+                    let message = format!("`{}` is {given}; expected a word", join(path, key));
+                    return fault(&join(path, key), Diagnostic::new(message));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// True when only words of a list are right here.
+    fn wants_word(&self, schema: &'a Value) -> bool {
+        let schema = self.resolve(schema);
+        let words = |list: &Value| list.as_array().is_some_and(|all| all.iter().all(Value::is_string));
+        let alternatives: Vec<&Value> =
+            ["oneOf", "anyOf"].iter().filter_map(|key| schema[*key].as_array()).flatten().collect();
+        let alternatives = alternatives.into_iter().filter(|a| a["type"] != "null");
+        let wanted: Vec<bool> = alternatives.map(|a| self.wants_word(a)).collect();
+        schema["const"].is_string()
+            || words(&schema["enum"])
+            || (!wanted.is_empty() && wanted.iter().all(|wanted| *wanted))
     }
 
     /// True when only tables are right here: a struct, or tables that are told apart by a tag.

@@ -5,6 +5,7 @@
 use crate::source::{Diagnostic, Source};
 use didact_families::Model;
 use didact_model::composed_start::{Restart, Restarted};
+use didact_model::engine::available_gigabytes;
 use didact_model::start::{Continued, Start, StartError};
 use didact_model::trajectory::Statistics;
 use didact_model::{
@@ -99,8 +100,24 @@ impl Schedule {
         remarks
     }
 
+    /// Refuses a run that needs more memory than this machine has: to ask for it would end the process.
+    pub fn fits(&self) -> Result<(), EngineError> {
+        let (gigabytes, available) = (1e-9 * self.cost().memory, available_gigabytes());
+        if gigabytes <= available {
+            return Ok(());
+        }
+        Err(EngineError::TooLarge {
+            engine: self.engine.name(),
+            what: "its state, its integrator and its results".into(),
+            gigabytes,
+            available,
+            hint: "use a smaller dimension or fewer units, save less, or run on a larger machine".into(),
+        })
+    }
+
     /// Runs all stages of all replicas.
     pub fn run(&self, monitor: &dyn Monitor) -> Result<Trajectory, EngineError> {
+        self.fits()?;
         let problems: Vec<Problem> =
             self.stages.iter().map(PlannedStage::problem).collect::<Result<_, _>>()?;
         if let [only] = problems.as_slice() {
@@ -195,7 +212,7 @@ fn refused(error: &EngineError, source: &Source) -> Diagnostic {
         EngineError::TooLarge { .. } => "data.dimension",
         _ => "run",
     };
-    Diagnostic::new(error).at_key(source, key)
+    Diagnostic::new(error).at_key(source, key).of_this_machine(matches!(error, EngineError::TooLarge { .. }))
 }
 
 /// Draws one start, so that an impossible one is refused before anything runs.

@@ -2,6 +2,7 @@
 
 use crate::description::Description;
 use crate::reader;
+use didact_model::files;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
@@ -28,6 +29,8 @@ pub struct Diagnostic {
     pub place: Option<Box<Place>>,
     /// The key that the place was found by.
     pub(crate) key: Option<String>,
+    /// True when another machine might not refuse it.
+    machine: bool,
 }
 
 /// A place in a text.
@@ -50,11 +53,25 @@ impl Diagnostic {
     pub fn new(message: impl fmt::Display) -> Self {
         let text = short_numbers(&message.to_string());
         match text.split_once("\nhint: ") {
-            Some((message, hint)) => {
-                Self { message: message.trim_end().into(), hint: Some(hint.into()), place: None, key: None }
-            }
-            None => Self { message: text, hint: None, place: None, key: None },
+            Some((message, hint)) => Self {
+                message: message.trim_end().into(),
+                hint: Some(hint.into()),
+                place: None,
+                key: None,
+                machine: false,
+            },
+            None => Self { message: text, hint: None, place: None, key: None, machine: false },
         }
+    }
+
+    /// About what this machine has, which another one may have.
+    pub fn of_this_machine(self, machine: bool) -> Self {
+        Self { machine, ..self }
+    }
+
+    /// Whether another machine might not refuse it.
+    pub fn is_of_this_machine(&self) -> bool {
+        self.machine
     }
 
     /// With advice.
@@ -112,6 +129,9 @@ impl fmt::Display for Diagnostic {
 }
 
 impl std::error::Error for Diagnostic {}
+
+/// Bytes of a description; the largest of the papers has 20 kB, and lists of eigenvalues have files of their own.
+const LARGEST_SOURCE: u64 = 16 << 20;
 
 /// Characters of a line of the source that a message shows.
 const SHOWN: usize = 120;
@@ -177,9 +197,11 @@ impl Source {
     /// Reads a file.
     pub fn read(path: &Path) -> Result<Self, Diagnostic> {
         let name = path.display().to_string();
-        match std::fs::read_to_string(path) {
+        let refused = |why: String| Diagnostic::new(format!("cannot read {name}: {why}"));
+        let bytes = files::read_bounded(path, LARGEST_SOURCE).map_err(refused)?;
+        match String::from_utf8(bytes) {
             Ok(text) => Ok(Self { name, text }),
-            Err(error) => Err(Diagnostic::new(format!("cannot read {name}: {error}"))),
+            Err(_) => Err(refused("it is no text in UTF-8".into())),
         }
     }
 
@@ -229,7 +251,7 @@ impl Source {
             length: 1,
             text,
         };
-        Diagnostic { message: error.to_string(), hint: None, place: Some(Box::new(place)), key: None }
+        Diagnostic { place: Some(Box::new(place)), ..Diagnostic::new(error) }
     }
 
     /// A message of the deserialiser, with the nearest match for unknown names and the best place known.
@@ -367,7 +389,7 @@ impl Source {
 }
 
 /// Messages of the deserialiser name types of the program; these are the words of a user for them.
-const WORDS: [(&str, &str); 15] = [
+const WORDS: [(&str, &str); 17] = [
     (
         "data did not match any variant of untagged enum ",
         "the value has none of the forms that this key may have",
@@ -380,6 +402,8 @@ const WORDS: [(&str, &str); 15] = [
     ("expected newtype variant ", "expected a value"),
     ("expected struct variant ", "expected a table"),
     ("expected tuple struct ", "expected a list"),
+    ("expected variant identifier", "expected a word"),
+    ("expected f64", "expected a number"),
     ("expected usize", "expected a whole number, not negative"),
     ("expected u64", "expected a whole number, not negative"),
     ("expected u32", "expected a whole number, not negative"),

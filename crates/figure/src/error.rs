@@ -80,7 +80,7 @@ pub enum Error {
     },
     /// Nothing finite to choose a range from.
     #[error(
-        "panel {panel}, {axis} axis: no finite value to choose a range from\n\nhint: give `range`, or check the data for NaN"
+        "panel {panel}, {axis} axis: no finite value to choose a range from\n\nhint: give `range`, or look for nan in the data"
     )]
     NoData {
         /// Letter of the panel.

@@ -89,9 +89,16 @@ impl Block {
     }
 }
 
+/// Words of a label whose lines are balanced; the lines of a longer one have about as many words each.
+const MOST_BALANCED: usize = 40;
+
 /// The words in `count` lines whose longest is as short as possible.
 fn balanced(typesetter: &Typesetter, words: &[String], count: usize) -> Result<Vec<Rc<Typeset>>> {
     let line = |from: usize, to: usize| typesetter.set(&words[from..to].join(" "));
+    if words.len() > MOST_BALANCED {
+        let end = |i: usize| i * words.len() / count;
+        return (0..count).map(|i| line(end(i), end(i + 1))).collect();
+    }
     // best[n][i]: least possible width of words i.. in n lines, and where the first of them ends.
     let mut best = vec![vec![(f64::INFINITY, words.len()); words.len() + 1]; count + 1];
     best[0][words.len()].0 = 0.0;

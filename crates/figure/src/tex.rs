@@ -59,7 +59,36 @@ impl Typesetter {
     }
 }
 
+/// Characters of a label, and braces within braces: what is longer or deeper is no label, and would take long to set.
+const LONGEST_LABEL: usize = 1000;
+const DEEPEST_BRACES: usize = 30;
+
+/// Refuses a label that no figure has room for.
+fn check_size(label: &str) -> Result<()> {
+    let refuse = |message: String, position: usize| {
+        let label: String = label.chars().take(60).chain(['…']).collect();
+        Err(Error::Tex { label, position, message })
+    };
+    let length = label.chars().count();
+    if length > LONGEST_LABEL {
+        return refuse(format!("the label has {length} characters; at most {LONGEST_LABEL} are drawn"), 1);
+    }
+    let mut depth = 0_usize;
+    for (position, character) in label.chars().enumerate() {
+        match character {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEEPEST_BRACES {
+            return refuse(format!("braces within braces more than {DEEPEST_BRACES} deep"), position + 1);
+        }
+    }
+    Ok(())
+}
+
 fn typeset(label: &str, bold: bool) -> Result<Typeset> {
+    check_size(label)?;
     let mut whole = Typeset { source: label.to_owned(), ..Typeset::default() };
     for piece in pieces(label)? {
         let part = match &piece {

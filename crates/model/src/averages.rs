@@ -11,7 +11,7 @@ pub use of_samples::{
 use crate::rule::{
     Averages, Batch, CurvatureAverages, Kick, Law, LocalRule, Needed, Sample, kicks_one_by_one,
 };
-use didact_math::gauss::ball::Points;
+use didact_math::gauss::ball::WeightedPoints;
 use didact_math::gauss::expectation::point_by_point;
 use didact_math::gauss::{Average, BestRule, Integrand, expectation, expectation_within};
 use didact_math::linalg::{Mat, cholesky_psd, dot, symmetric_eigen};
@@ -101,7 +101,7 @@ impl Coordinates {
     }
 
     /// The same for many points, fields first as in a [`Batch`].
-    fn fields_of(&self, points: &Points, fields: &mut Vec<f64>, noise: &mut Vec<f64>) {
+    fn fields_of(&self, points: &WeightedPoints, fields: &mut Vec<f64>, noise: &mut Vec<f64>) {
         let (n, r) = (points.size(), self.owners.len());
         fields.clear();
         fields.resize(self.factor.rows() * n, 0.0);
@@ -205,7 +205,7 @@ impl<R: LocalRule + ?Sized> Integrand for KickProducts<'_, R> {
         scalars.copy_from_slice(&kick.scalars);
     }
 
-    fn add(&mut self, points: &Points, sums: &mut [f64]) {
+    fn add(&mut self, points: &WeightedPoints, sums: &mut [f64]) {
         // Scalar kicks of a batch come summed, without the weights of the points.
         if !self.kick.scalars.is_empty() {
             return point_by_point(self, points, sums);

@@ -125,6 +125,14 @@ pub enum EngineError {
     Interrupted,
 }
 
+/// Memory that this machine can still give, in GB: what the system calls available, or 8 where it does not say.
+pub fn available_gigabytes() -> f64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find(|l| l.starts_with("MemAvailable:"));
+    let kilobytes = line.and_then(|l| l.split_whitespace().nth(1)).and_then(|n| n.parse::<f64>().ok());
+    kilobytes.map_or(8.0, |k| k * 1024e-9)
+}
+
 /// What a run needs, estimated from its sizes alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {

@@ -22,6 +22,7 @@ pub mod composed_start;
 pub mod constraint;
 pub mod engine;
 pub mod family;
+pub mod files;
 pub mod linearised;
 pub mod link;
 pub mod loss;

@@ -67,12 +67,56 @@ pub struct Quantity {
     pub inputs: &'static [Input],
     /// Names of the entries that an answer may have; some need an input that is optional.
     pub outputs: &'static [&'static str],
-    /// Named entries of the answer.
+    /// Named entries of the answer. An entry that has no value is `null`, and [`explained`] says why.
     pub compute: fn(&Arguments) -> Result<Answer, QuantityError>,
 }
 
 /// Named numbers (or lists), in order.
 pub type Answer = Vec<(&'static str, Value)>;
+
+/// The entry that says why others are `null`. Every quantity may have it.
+pub const REASON: &str = "reason";
+
+/// Numbers beyond this magnitude, or below its inverse and not 0, are refused as inputs: products and quotients of three
+/// of them are still finite.
+pub const LARGEST_NUMBER: f64 = 1e100;
+
+/// Whole numbers beyond this one are refused: up to here every one of them is a 64-bit float.
+const LARGEST_COUNT: f64 = 1e15;
+
+/// Numbers of one list or matrix.
+const LONGEST_LIST: usize = 1_000_000;
+
+/// The answer with the reason why entries have no value, as far as they have none: `reasons` names entries that may be
+/// `null`, or hold it, and says what that means.
+pub fn explained(mut answer: Answer, reasons: &[(&str, &str)]) -> Answer {
+    let without = |name: &str| answer.iter().any(|(known, value)| *known == name && holds_null(value));
+    let said: Vec<String> = reasons
+        .iter()
+        .filter(|(name, _)| without(name))
+        .map(|(name, why)| format!("`{name}`: {why}"))
+        .collect();
+    if !said.is_empty() {
+        answer.push((REASON, Value::from(said.join("; "))));
+    }
+    answer
+}
+
+/// Whether a value is `null` or a list that holds it, at any depth.
+fn holds_null(value: &Value) -> bool {
+    match value {
+        Value::Array(list) => list.iter().any(holds_null),
+        other => other.is_null(),
+    }
+}
+
+/// Whether there is something other than `null` in a value, at any depth.
+fn holds_value(value: &Value) -> bool {
+    match value {
+        Value::Array(list) => list.iter().any(holds_value),
+        other => !other.is_null(),
+    }
+}
 
 /// Why a quantity has no answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -103,6 +147,14 @@ pub enum QuantityError {
         /// What was expected.
         expected: &'static str,
     },
+    /// An entry overflows, or has no limit there.
+    #[error(
+        "`{entry}` is not a finite number at these inputs\n\nhint: they are at or beyond the edge of where it can be computed"
+    )]
+    NotFinite {
+        /// Which.
+        entry: &'static str,
+    },
     /// Out of the domain of the formula.
     #[error("{0}")]
     Domain(String),
@@ -113,8 +165,25 @@ pub enum QuantityError {
 pub struct Arguments(Map<String, Value>);
 
 impl Quantity {
+    /// Whether the inputs are of the kinds and magnitudes that are declared; nothing is computed.
+    pub fn admits(&self, given: &Map<String, Value>) -> Result<(), QuantityError> {
+        self.arguments(given).map(|_| ())
+    }
+
     /// Checks the inputs and computes.
     pub fn evaluate(&self, given: &Map<String, Value>) -> Result<Answer, QuantityError> {
+        let answer = (self.compute)(&self.arguments(given)?)?;
+        debug_assert!(
+            answer.iter().all(|(name, _)| *name == REASON || self.outputs.contains(name)),
+            "`{}` declares the outputs {:?} and gives {answer:?}",
+            self.name,
+            self.outputs
+        );
+        self.without_unexplained_gaps(answer)
+    }
+
+    /// The inputs with defaults, checked against their declaration.
+    fn arguments(&self, given: &Map<String, Value>) -> Result<Arguments, QuantityError> {
         if let Some(name) = given.keys().find(|k| self.inputs.iter().all(|i| i.name != k.as_str())) {
             let known = self.inputs.iter().map(|i| i.name).collect::<Vec<_>>().join(", ");
             return Err(QuantityError::Unknown { name: name.clone(), known });
@@ -133,37 +202,89 @@ impl Quantity {
             }
             checked.insert(input.name.into(), value);
         }
-        let answer = (self.compute)(&Arguments(checked))?;
-        debug_assert!(
-            answer.iter().all(|(name, _)| self.outputs.contains(name)),
-            "`{}` declares the outputs {:?} and gives {answer:?}",
-            self.name,
-            self.outputs
-        );
+        Ok(Arguments(checked))
+    }
+
+    /// Says of every entry that is not a finite number (`null` in JSON) that it is none, where the quantity does not say what
+    /// that means. An answer without any number is refused.
+    fn without_unexplained_gaps(&self, mut answer: Answer) -> Result<Answer, QuantityError> {
+        let reason = answer.iter().find(|(name, _)| *name == REASON).and_then(|(_, why)| why.as_str());
+        let own_reason = self.outputs.contains(&REASON);
+        let said = |name: &str| reason.is_some_and(|why| own_reason || why.contains(&format!("`{name}`")));
+        let gaps: Vec<&'static str> = answer
+            .iter()
+            .filter(|(name, value)| holds_null(value) && !said(name))
+            .map(|(name, _)| *name)
+            .collect();
+        let Some(first) = gaps.first() else { return Ok(answer) };
+        if !answer.iter().any(|(name, value)| *name != REASON && holds_value(value)) {
+            return Err(QuantityError::NotFinite { entry: first });
+        }
+        let unbounded =
+            gaps.iter().map(|name| format!("`{name}`: not a finite number at some of these inputs"));
+        let all: Vec<String> = reason.map(String::from).into_iter().chain(unbounded).collect();
+        answer.retain(|(name, _)| *name != REASON);
+        answer.push((REASON, Value::from(all.join("; "))));
         Ok(answer)
     }
 }
 
 fn check(input: &Input, value: &Value) -> Result<(), QuantityError> {
-    let (right, expected) = match input.kind {
-        Kind::Number => (value.as_f64().is_some_and(f64::is_finite), "a finite number"),
+    const MODERATE: &str = "0 or magnitudes from 1e-100 to 1e100, and no more than a million numbers";
+    let whole = |v: f64| v >= 1.0 && v.fract() == 0.0;
+    let (of_kind, kind, within, limits) = match input.kind {
+        Kind::Number => {
+            let number = value.as_f64().filter(|v| v.is_finite());
+            (number.is_some(), "a finite number", number.is_some_and(moderate), MODERATE)
+        }
         Kind::Count => {
-            (value.as_f64().is_some_and(|v| v >= 1.0 && v.fract() == 0.0), "a whole number, at least 1")
+            let count = value.as_f64().filter(|v| whole(*v));
+            let within = count.is_some_and(|v| v <= LARGEST_COUNT);
+            (count.is_some(), "a whole number, at least 1", within, "a whole number up to 1e15")
         }
-        Kind::Text => (value.is_string(), "a word"),
-        Kind::File => (value.is_string(), "the path of a file"),
-        Kind::Flag => (value.is_boolean(), "true or false"),
-        Kind::Numbers => (numbers(value).is_some(), "a list of finite numbers such as [1, 0.5]"),
+        Kind::Text => (value.is_string(), "a word", true, ""),
+        Kind::File => (value.is_string(), "the path of a file", true, ""),
+        Kind::Flag => (value.is_boolean(), "true or false", true, ""),
+        Kind::Numbers => {
+            let list = numbers(value).filter(|list| !list.is_empty());
+            let expected = "a list of finite numbers such as [1, 0.5]";
+            (list.is_some(), expected, list.is_some_and(|l| all_moderate(&l)), MODERATE)
+        }
         Kind::Matrix => {
-            (rows(value).is_some_and(|m| m.rows() == m.cols()), "a square matrix such as [[1, 0], [0, 1]]")
+            let matrix = rows(value).filter(|m| m.rows() == m.cols());
+            let expected = "a square matrix such as [[1, 0], [0, 1]]";
+            (matrix.is_some(), expected, matrix.is_some_and(|m| all_moderate(m.as_slice())), MODERATE)
         }
-        Kind::Rows => (rows(value).is_some(), "rows of equal length such as [[1, 0, 0], [0, 1, 0]]"),
-        Kind::Any => (true, "anything"),
+        Kind::Rows => {
+            let matrix = rows(value).filter(|m| m.cols() > 0);
+            let expected = "rows of equal length such as [[1, 0, 0], [0, 1, 0]]";
+            (matrix.is_some(), expected, matrix.is_some_and(|m| all_moderate(m.as_slice())), MODERATE)
+        }
+        Kind::Any => (true, "", true, ""),
     };
-    if right {
+    if of_kind && within {
         return Ok(());
     }
-    Err(QuantityError::Type { name: input.name.into(), value: value.to_string(), expected })
+    let expected = if of_kind { limits } else { kind };
+    Err(QuantityError::Type { name: input.name.into(), value: shown(value), expected })
+}
+
+fn moderate(number: f64) -> bool {
+    number == 0.0 || (LARGEST_NUMBER.recip()..=LARGEST_NUMBER).contains(&number.abs())
+}
+
+fn all_moderate(list: &[f64]) -> bool {
+    list.len() <= LONGEST_LIST && list.iter().all(|x| moderate(*x))
+}
+
+/// The beginning of a value, for a message.
+fn shown(value: &Value) -> String {
+    const SHOWN: usize = 80;
+    let text = value.to_string();
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
 }
 
 fn rows(value: &Value) -> Option<Mat> {
@@ -215,6 +336,16 @@ impl Arguments {
         rows(&self.0[name]).expect("checked")
     }
 
+    /// A whole number that decides how much is computed: refused beyond `largest`.
+    pub fn count_up_to(&self, name: &str, largest: usize) -> Result<usize, QuantityError> {
+        match self.count(name) {
+            count if count <= largest => Ok(count),
+            count => Err(QuantityError::Domain(format!(
+                "input `{name}` is {count}; numbers up to {largest} can be computed"
+            ))),
+        }
+    }
+
     /// The input as it was given.
     pub fn value(&self, name: &str) -> &Value {
         &self.0[name]
@@ -241,12 +372,15 @@ mod tests {
         outputs: &["sum", "flag", "columns", "free"],
         compute: |a| {
             let columns = if a.given("rows") { a.matrix("rows").cols() } else { 0 };
-            Ok(vec![
+            let mut answer = vec![
                 ("sum", json!(a.numbers("list").iter().sum::<f64>())),
                 ("flag", json!(a.flag("flag"))),
                 ("columns", json!(columns)),
-                ("free", a.value("free").clone()),
-            ])
+            ];
+            if a.given("free") {
+                answer.push(("free", a.value("free").clone()));
+            }
+            Ok(answer)
         },
     };
 
@@ -276,5 +410,41 @@ mod tests {
             assert!(matches!(ask(bad.clone()), Err(QuantityError::Type { .. })), "{bad}");
         }
         assert!(matches!(ask(json!({ "list": null })), Err(QuantityError::Missing { name: "list", .. })));
+        for bad in [json!([]), json!(1e101), json!([1, -1e200])] {
+            assert!(matches!(ask(json!({ "list": bad })), Err(QuantityError::Type { .. })), "{bad}");
+        }
+    }
+
+    const GAPS: Quantity = Quantity {
+        name: "gaps",
+        summary: "the logarithm of a number, and its square root",
+        inputs: &[Input { name: "x", kind: Kind::Number, default: None, about: "a number" }],
+        outputs: &["log", "root", "list"],
+        compute: |a| {
+            let x = a.number("x");
+            let answer =
+                vec![("log", json!(x.ln())), ("root", json!(x.sqrt())), ("list", json!([1.0, x.ln()]))];
+            Ok(explained(answer, &[("log", "it has a pole at 0"), ("list", "as the logarithm")]))
+        },
+    };
+
+    #[test]
+    fn an_entry_without_a_value_has_a_reason_or_is_an_error() {
+        let at = |x: f64| GAPS.evaluate(json!({ "x": x }).as_object().unwrap());
+        assert_eq!(at(1.0).unwrap().len(), 3);
+        let reason = at(0.0).unwrap().pop().unwrap();
+        assert_eq!(reason, (REASON, json!("`log`: it has a pole at 0; `list`: as the logarithm")));
+        let (_, reason) = at(-1.0).unwrap().pop().unwrap();
+        assert!(
+            reason.as_str().unwrap().ends_with("; `root`: not a finite number at some of these inputs"),
+            "{reason}"
+        );
+        let alone = Quantity { compute: |a| Ok(vec![("root", json!(a.number("x").sqrt()))]), ..GAPS };
+        let answer = alone.evaluate(json!({ "x": -1.0 }).as_object().unwrap());
+        assert_eq!(
+            answer,
+            Err(QuantityError::NotFinite { entry: "root" }),
+            "an answer without any number is none"
+        );
     }
 }

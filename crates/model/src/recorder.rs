@@ -55,7 +55,7 @@ impl<'a> Recorder<'a> {
 
     /// For one replica whose events are looked for more rarely while they are far off, where looks are expensive: where what is watched
     /// has no closed form. The next look comes when an event that keeps its pace has a quarter of its way behind it, and no
-    /// later than after twice the last interval or [`LONGEST_INTERVAL`] of the run. Cheap looks are all taken.
+    /// later than after twice the last interval or a fixed share of the run. Cheap looks are all taken.
     pub fn adaptive(record: &'a Record) -> Self {
         Self { quiet_until: Some(f64::NEG_INFINITY), ..Self::new(record) }
     }

@@ -7,10 +7,36 @@ use didact_experiment::{Diagnostic, Experiment, Run, Size, Source};
 use serde_json::json;
 use std::path::Path;
 
+/// Plans the sizes that were not asked for too: what `--quick` and `--full` change is a part of the description.
+fn other_sizes(source: &Source, asked: Size) -> Result<(), Diagnostic> {
+    for (size, flag) in [(Size::Quick, "--quick"), (Size::Normal, "neither size"), (Size::Full, "--full")] {
+        if size == asked {
+            continue;
+        }
+        match Experiment::new(source.clone(), size, None) {
+            // That this machine is too small for it says nothing about the description.
+            Err(mut error) if !error.is_of_this_machine() => {
+                error.message = format!("{} (with {flag})", error.message);
+                return Err(error);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn check(file: &Path, size: Size, as_json: bool) -> Result<Ending, Diagnostic> {
-    let experiment = Experiment::new(Source::read(file)?, size, None)?;
+    let source = Source::read(file)?;
+    let experiment = Experiment::new(source.clone(), size, None)?;
+    other_sizes(&source, size)?;
     for remark in experiment.remarks() {
         complain!("warning: {remark}");
+    }
+    for run in &experiment.runs {
+        if let Err(refusal) = run.schedule.fits() {
+            let message = Diagnostic::new(refusal).message;
+            complain!("warning: run `{}` would fail on this machine: {message}", run.name);
+        }
     }
     let costs: Vec<_> = experiment.runs.iter().map(|run| (run, run.schedule.cost())).collect();
     if as_json {

@@ -98,14 +98,12 @@ fn an_empty_word_is_no_infinite_loop() {
     ] {
         refused(name, &text);
     }
-    // Changes for `--quick` are applied, and refused, under that flag.
-    for key in [".a", "model."] {
-        let file = temporary("hostile-quick").with_extension("toml");
-        std::fs::write(&file, format!("title = \"x\"\n[quick]\n\"{key}\" = 1\n")).unwrap();
-        let run = didact().arg("check").arg(&file).arg("--quick").output().unwrap();
-        let message = String::from_utf8_lossy(&run.stderr).into_owned();
-        assert!(run.status.code() == Some(2) && message.contains("a part of it is empty"), "{message}");
-        std::fs::remove_file(file).unwrap();
+    // Changes for `--quick` and `--full` are refused without those flags too.
+    for size in ["quick", "full"] {
+        for key in [".a", "model."] {
+            let message = refused("empty-change", &format!("title = \"x\"\n[{size}]\n\"{key}\" = 1\n"));
+            assert!(message.contains("a part of it is empty"), "{message}");
+        }
     }
 }
 
@@ -323,5 +321,151 @@ fn a_foreign_file_is_not_quoted() {
     let run = didact().arg("check").arg(&file).output().unwrap();
     let message = String::from_utf8(run.stderr).unwrap();
     assert!(run.status.code() == Some(2) && !message.contains("hunter2"), "{message}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_another_size_changes_is_checked_without_its_flag() {
+    for (name, addition, expected) in [
+        ("quick-key", "quick = { \"nonsense.key\" = 1 }\n", "unknown key"),
+        ("quick-type", "quick = { \"record.times\" = \"abc\" }\n", "quick"),
+        ("full-order", "full = { \"record.times\" = [5, 1] }\n", "(with --full)"),
+        ("quick-rate", "quick = { \"training.learning-rate\" = -1 }\n", "(with --quick)"),
+    ] {
+        let message = refused(name, &format!("{RIGHT}{addition}"));
+        assert!(message.contains(expected), "{name}: {message}");
+    }
+    accepted(
+        "sizes",
+        &format!("{RIGHT}quick = {{ \"record.replicas\" = 1 }}\nfull = {{ \"record.replicas\" = 9 }}\n"),
+    );
+}
+
+/// A figure is refused before the first run, not after the last.
+#[test]
+fn what_a_figure_cannot_draw_is_refused_before_anything_runs() {
+    let swept = format!(
+        "{RIGHT}{MEASURE}scan = [{{ name = \"s\", quantity = \"committee/escape\", inputs = {{ eta = 0.1 }}, over = {{ M = [2, 3] }} }}]\nsweep = {{ \"training.learning-rate\" = [0.1, 0.2] }}\n"
+    );
+    let panel = |panel: &str| format!("{swept}figure = [{{ name = \"f\", panel = [{{ {panel} }}] }}]\n");
+    let series = |series: &str| panel(&format!("series = [{{ {series} }}]"));
+    for (name, right) in [
+        (
+            "run",
+            "run = \"a\", x = \"time\", colour = \"#12abCD\", legend = \"$\\\\eta = {training.learning-rate}$\"",
+        ),
+        ("measure", "measure = \"m\", x = \"training.learning-rate\""),
+        ("scan", "scan = \"s\", x = \"M\", y = \"tau\""),
+        ("at", "run = \"a\", at = { \"training.learning-rate\" = 0.1 }"),
+    ] {
+        accepted(&format!("series-{name}"), &series(right));
+    }
+    for (name, wrong, expected) in [
+        ("colour", "run = \"a\", colour = \"zzz\"", "`zzz` is not a colour"),
+        ("tex", "run = \"a\", legend = \"$\\\\nosuchcommand$\"", "label"),
+        ("two", "run = \"a\", scan = \"s\"", "one of `run`, `measure` and `scan`"),
+        ("none", "colour = 1", "one of `run`, `measure` and `scan`"),
+        ("map", "run = \"a\", style = \"map\"", "drawn of a scan"),
+        ("column", "run = \"a\", x = \"lss\"", "did you mean `loss`?"),
+        ("key", "measure = \"m\"", "needs a swept key as `x`"),
+        ("unswept", "measure = \"m\", x = \"data.dimension\"", "no swept key `data.dimension`"),
+        ("nowhere", "run = \"a\", at = { \"training.learning-rate\" = 7 }", "no point of the sweep matches"),
+        ("entry", "scan = \"s\", x = \"M\", y = \"taus\"", "did you mean `tau`?"),
+        ("axis", "scan = \"s\", y = \"tau\"", "needs `x`"),
+    ] {
+        let message = refused(&format!("series-{name}"), &series(wrong));
+        assert!(message.contains(expected), "{name}: {message}");
+    }
+    for (name, wrong, expected) in [
+        ("label", "x = { label = \"$\\\\frac{1}\" }, series = [{ run = \"a\" }]", "label"),
+        ("range", "x = { range = [2, 1] }, series = [{ run = \"a\" }]", "must be finite and increasing"),
+        ("long", &format!("title = \"{}\", series = [{{ run = \"a\" }}]", "a ".repeat(50_000)), "characters"),
+        (
+            "deep",
+            &format!("title = \"${}x{}$\", series = [{{ run = \"a\" }}]", "{".repeat(400), "}".repeat(400)),
+            "braces",
+        ),
+    ] {
+        let message = refused(&format!("panel-{name}"), &panel(wrong));
+        assert!(message.contains(expected), "{name}: {message}");
+    }
+}
+
+#[test]
+fn what_a_scan_or_a_measure_cannot_compute_is_refused_before_anything_runs() {
+    let scan = |inputs: &str, over: &str| {
+        format!(
+            "{RIGHT}scan = [{{ name = \"s\", quantity = \"committee/escape\", inputs = {{ {inputs} }}, over = {{ {over} }} }}]\n"
+        )
+    };
+    accepted("scan-right", &scan("eta = 0.1", "M = [2]"));
+    for (name, text, expected) in [
+        ("scan-type", scan("eta = \"x\"", "M = [2]"), "input `eta` is \"x\""),
+        ("scan-point", scan("eta = 0.1", "M = [2, 0.5]"), "input `M` is 0.5"),
+        ("scan-empty", scan("eta = 0.1", "M = []"), "is empty"),
+        (
+            "formula",
+            format!(
+                "{RIGHT}{}",
+                MEASURE.replace(
+                    "}]",
+                    "}, { name = \"f\", kind = \"formula\", formula = \"2*(a\", with = { a = \"m\" } }]"
+                )
+            ),
+            "2*(a",
+        ),
+        (
+            "entry",
+            format!(
+                "{RIGHT}measure = [{{ name = \"q\", kind = \"quantity\", quantity = \"committee/plateau\", inputs = {{ M = 2 }}, entry = \"nope\" }}]\n"
+            ),
+            "no entry `nope`",
+        ),
+        (
+            "quantity-type",
+            format!(
+                "{RIGHT}measure = [{{ name = \"q\", kind = \"quantity\", quantity = \"committee/plateau\", inputs = {{ M = \"two\" }} }}]\n"
+            ),
+            "input `M` is \"two\"",
+        ),
+        (
+            "value-at",
+            format!("{RIGHT}{}", MEASURE.replace("time = 1", "time = 1e9")),
+            "is not within the run",
+        ),
+        (
+            "claim-at",
+            format!(
+                "{RIGHT}{MEASURE}claim = [{{ says = \"x\", measure = \"m\", at = {{ \"data.dimension\" = 5 }}, check = {{ at-most = 1 }} }}]\n"
+            ),
+            "which is not swept",
+        ),
+    ] {
+        let message = refused(name, &text);
+        assert!(message.contains(expected), "{name}: {message}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn devices_pipes_and_folders_are_not_read() {
+    let folder = temporary("hostile-files");
+    std::fs::create_dir_all(&folder).unwrap();
+    let pipe = folder.join("pipe.toml");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for file in [pipe.as_path(), std::path::Path::new("/dev/zero"), folder.as_path()] {
+        let run = didact().arg("check").arg(file).output().unwrap();
+        let message = String::from_utf8(run.stderr).unwrap();
+        assert!(run.status.code() == Some(2) && message.contains("cannot read"), "{message}");
+    }
+    for path in ["/dev/zero", "pipe.toml", "."] {
+        let text =
+            RIGHT.replace("dimension = 100", &format!("spectrum = {{ kind = \"file\", path = \"{path}\" }}"));
+        let file = folder.join("it.toml");
+        std::fs::write(&file, text).unwrap();
+        let run = didact().arg("check").arg(&file).output().unwrap();
+        let message = String::from_utf8(run.stderr).unwrap();
+        assert!(run.status.code() == Some(2) && message.contains("cannot read"), "{path}: {message}");
+    }
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -155,3 +155,48 @@ fn a_second_signal_ends_at_once_with_the_code_of_shells() {
     };
     assert!((0..10).any(ended_at_once), "the second signal never ended the process");
 }
+
+/// One Jacobian of 40 units against 40 takes many seconds, in which nobody looks for signals.
+const DEAF: &str = r#"
+title = "A long step"
+model = { family = "committee", students = 40, teachers = 40, activation = "erf(z/sqrt2)" }
+data = { dimension = 1000 }
+training = { learning-rate = 0.1 }
+record = { times = [0, 1000], observe = ["loss"] }
+run = [{ name = "t", engine = "ode", method = "stiff" }]
+"#;
+
+/// A scan of which one point takes long.
+const DEAF_SCAN: &str = r#"
+title = "A long point"
+scan = [{ name = "s", quantity = "committee/linear-error", inputs = { beta = 1, eta = 0.1, alpha = 1 }, over = { L = [9998, 9999, 10000] } }]
+"#;
+
+#[test]
+#[cfg(unix)]
+fn a_signal_ends_work_that_does_not_look_for_it() {
+    for (name, text) in [("deaf-step", DEAF), ("deaf-scan", DEAF_SCAN)] {
+        let out = temporary(name);
+        let file = out.with_extension("toml");
+        std::fs::write(&file, text).unwrap();
+        let mut command = didact();
+        command.arg("run").arg(&file).arg("--out").arg(&out).stderr(std::process::Stdio::piped());
+        let child = command.spawn().unwrap();
+        let begun = std::time::Instant::now();
+        while !out.exists() && begun.elapsed() < Duration::from_mins(1) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        signal(&child, "-TERM");
+        let ended = child.wait_with_output().unwrap();
+        let message = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(2), "{name}: {message}");
+        assert!(
+            message.contains("interrupted") && message.contains("goes on from there"),
+            "{name}: {message}"
+        );
+        assert!(finished_folders(&out).is_empty(), "{name}: it ended before the signal");
+        std::fs::remove_dir_all(out).unwrap();
+        std::fs::remove_file(file).unwrap();
+    }
+}

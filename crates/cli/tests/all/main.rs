@@ -7,6 +7,7 @@ mod bad_quantities;
 mod citations;
 mod closed_pipe;
 mod common;
+mod dependencies;
 mod examples;
 mod exit_codes;
 mod hostile;

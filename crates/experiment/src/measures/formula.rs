@@ -1,6 +1,6 @@
 //! A formula of other measures.
 
-use super::{Dependency, Estimate, Findings, MeasureDefinition, MeasuredValues};
+use super::{Dependency, Estimate, Findings, MeasureDefinition, MeasuredValues, Planned, WrongKey};
 use crate::results::Missing;
 use didact_math::expression::Expression;
 use schemars::JsonSchema;
@@ -21,6 +21,11 @@ impl MeasureDefinition for FormulaMeasure {
     fn depends_on(&self) -> Vec<Dependency<'_>> {
         let variables = self.with.iter();
         variables.map(|(variable, name)| Dependency::measure(format!("with.{variable}"), name)).collect()
+    }
+
+    fn check(&self, _planned: &Planned) -> Result<(), WrongKey> {
+        let names: Vec<&str> = self.with.keys().map(String::as_str).collect();
+        Expression::parse(&self.formula, &names).map(|_| ()).map_err(|e| ("formula", e.to_string()))
     }
 
     fn evaluate(&self, findings: &Findings) -> MeasuredValues {

@@ -35,6 +35,7 @@ pub use dependency::Dependency;
 pub use estimate::Estimate;
 pub use findings::Findings;
 
+use crate::experiment::Run;
 use crate::guard;
 use crate::points::Point;
 use crate::results::{Missing, Results};
@@ -52,6 +53,17 @@ pub struct Measure {
     pub kind: MeasureKind,
 }
 
+/// What a measure is checked against before anything runs.
+pub struct Planned<'a> {
+    /// Points of the sweep (one without a sweep).
+    pub points: &'a [Point],
+    /// Every run at every point.
+    pub runs: &'a [Run],
+}
+
+/// A key of a measure, and what is wrong with its value.
+pub type WrongKey = (&'static str, String);
+
 /// A kind of measure, implemented by the struct of its keys.
 pub trait MeasureDefinition {
     /// Every run, column, event, earlier measure, scan, swept key and quantity that the measure is computed from.
@@ -59,6 +71,11 @@ pub trait MeasureDefinition {
     /// These names are checked before anything runs, and a measure waits for `--full` with the runs and measures that it
     /// depends on. [`Findings`] gives [`Self::evaluate`] nothing that is not listed here.
     fn depends_on(&self) -> Vec<Dependency<'_>>;
+
+    /// What is wrong with the keys of the measure besides its names, by the key that is wrong; found before anything runs.
+    fn check(&self, _planned: &Planned) -> Result<(), WrongKey> {
+        Ok(())
+    }
 
     /// The number at each point of the sweep ([`Findings::at_each_point`]), or one number over all of them
     /// ([`MeasuredValues::Single`]).
@@ -110,6 +127,11 @@ impl MeasureKind {
     pub fn depends_on(&self) -> Vec<Dependency<'_>> {
         self.definition().depends_on()
     }
+
+    /// What is wrong with the keys of the measure besides its names.
+    pub fn check(&self, planned: &Planned) -> Result<(), WrongKey> {
+        self.definition().check(planned)
+    }
 }
 
 /// A number, or why there is none.
@@ -138,10 +160,15 @@ pub struct Measured {
 impl Measured {
     /// Values under the name of their measure.
     fn new(name: &str, values: MeasuredValues) -> Self {
-        let (values, global) = match values {
+        let (mut values, global) = match values {
             MeasuredValues::PerPoint(values) => (values, false),
             MeasuredValues::Single(value) => (vec![value], true),
         };
+        for value in &mut values {
+            if value.as_ref().is_ok_and(|estimate| !estimate.value.is_finite()) {
+                *value = Err("its value is not a finite number".into());
+            }
+        }
         Self { name: name.into(), values, global }
     }
 

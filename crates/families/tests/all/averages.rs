@@ -6,7 +6,9 @@ use didact_families::{Family, Model};
 use didact_math::linalg::{Mat, cholesky_psd};
 use didact_math::random::statistics::Moments;
 use didact_math::random::{RngAddress, Stream};
-use didact_model::averages::{USUAL_ACCURACY, by_quadrature, other_class_by_quadrature, risk_by_quadrature};
+use didact_model::averages::{
+    SAMPLED_ACCURACY, USUAL_ACCURACY, by_quadrature, other_class_by_quadrature, risk_by_quadrature,
+};
 use didact_model::rule::LocalRule;
 use didact_model::{Averages, Kick, Law, Needed, Sample};
 
@@ -19,6 +21,11 @@ fn covariances(rows: usize, stream: &mut Stream) -> Vec<Mat> {
         Mat::from_fn(rows, independent, |_, _| scale * stream.normal()).gram()
     };
     vec![random(rows), random(2 * rows), random(rows - 1)]
+}
+
+/// Averages that need not be the best that quadrature can do: it states its error, and the tests take seconds.
+fn moderate(rule: &dyn LocalRule) -> Averages {
+    Averages { accuracy: Some(SAMPLED_ACCURACY), ..Averages::new(rule.shape()) }
 }
 
 fn for_every_example(test: impl Fn(&str, &dyn LocalRule, &Law, &mut Stream)) {
@@ -71,7 +78,7 @@ fn for_every_formula(formulas: &[String], test: impl Fn(&str, &dyn LocalRule, &L
 fn averages_of_random_formulas_are_those_of_their_kicks() {
     for formulas in random_formulas() {
         for_every_formula(&formulas, |name, rule, law| {
-            let (mut known, mut slow) = (Averages::new(rule.shape()), Averages::new(rule.shape()));
+            let (mut known, mut slow) = (Averages::new(rule.shape()), moderate(rule));
             rule.averages(law, Needed::DriftAndNoise, &mut known);
             by_quadrature(rule, law, Needed::DriftAndNoise, &mut slow);
             let allowed = 1e-8 * slow.noise.max_abs() + 6.0 * (known.error + slow.error);
@@ -85,7 +92,7 @@ fn averages_of_random_formulas_are_those_of_their_kicks() {
                 "{name}: A C off by {:e}, {allowed:e}",
                 apart.max_abs()
             );
-            let risk = risk_by_quadrature(rule, law, USUAL_ACCURACY);
+            let risk = risk_by_quadrature(rule, law, SAMPLED_ACCURACY);
             let off = (rule.risk(law) - risk.value).abs();
             assert!(
                 off <= 1e-9 * (1.0 + risk.value) + 6.0 * risk.error,
@@ -106,16 +113,21 @@ fn averages_of_smooth_formulas_keep_the_accuracy_that_is_asked_for() {
             rule.averages(law, Needed::DriftAndNoise, &mut best);
             rule.averages(law, Needed::DriftAndNoise, &mut quick);
             let sizes = [best.noise.max_abs(), best.drift.max_abs()];
-            for ((best_of, quick_of), size) in
-                [(&best.noise, &quick.noise), (&best.drift, &quick.drift)].into_iter().zip(sizes)
+            for ((what, best_of, quick_of), size) in
+                [("noise", &best.noise, &quick.noise), ("drift", &best.drift, &quick.drift)]
+                    .into_iter()
+                    .zip(sizes)
             {
                 let mut apart = quick_of.clone();
                 apart.add_scaled(-1.0, best_of);
                 let off = apart.max_abs();
-                assert!(off <= 2.0 * accuracy * size + best.error, "{name}: off by {off:e} of {size:e}");
+                assert!(
+                    off <= 2.0 * accuracy * size + best.error,
+                    "{name}: {what} off by {off:e} of {size:e}"
+                );
                 assert!(
                     off <= 2.0 * quick.error + best.error,
-                    "{name}: off by {off:e}, stated {:e}",
+                    "{name}: {what} off by {off:e}, stated {:e}",
                     quick.error
                 );
             }
@@ -134,7 +146,7 @@ fn fields_times_kicks(averages: &Averages, law: &Law) -> Mat {
 fn averages_of_a_rule_are_those_of_its_kick() {
     for_every_example(|name, rule, law, _| {
         let shape = rule.shape();
-        let (mut known, mut slow) = (Averages::new(shape), Averages::new(shape));
+        let (mut known, mut slow) = (Averages::new(shape), moderate(rule));
         rule.averages(law, Needed::DriftAndNoise, &mut known);
         by_quadrature(rule, law, Needed::DriftAndNoise, &mut slow);
         // Stated errors are differences of two rules or standard errors of lattices; A C sums √C_kk times as much.
@@ -160,7 +172,7 @@ fn averages_of_a_rule_are_those_of_its_kick() {
         for (a, b) in known.scalars.iter().zip(&slow.scalars) {
             assert!((a - b).abs() <= allowed(1.0), "{name}: scalars {a} and {b}");
         }
-        let risk = risk_by_quadrature(rule, law, USUAL_ACCURACY);
+        let risk = risk_by_quadrature(rule, law, SAMPLED_ACCURACY);
         let (got, most) = (rule.risk(law), 1e-10 * (1.0 + risk.value) + 6.0 * risk.error);
         assert!((got - risk.value).abs() <= most, "{name}: risk {got} and {risk:?}");
     });
@@ -169,7 +181,7 @@ fn averages_of_a_rule_are_those_of_its_kick() {
 #[test]
 fn drift_without_noise_is_the_same_drift() {
     for_every_example(|name, rule, law, _| {
-        let (mut both, mut alone) = (Averages::new(rule.shape()), Averages::new(rule.shape()));
+        let (mut both, mut alone) = (moderate(rule), moderate(rule));
         rule.averages(law, Needed::DriftAndNoise, &mut both);
         rule.averages(law, Needed::Drift, &mut alone);
         // Without a closed form the two may choose different rules: six of the errors they state, as above; exact with one.

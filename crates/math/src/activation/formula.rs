@@ -63,9 +63,24 @@ impl Formula {
             }
             (spacing, coarse) = (0.5 * spacing, fine);
         }
+        if coarse[0].is_nan() || coarse[0] > LARGEST_SQUARE || self.outgrows_a_gaussian() {
+            return Err(ActivationError::Growth { formula: self.name() });
+        }
         Ok(spacing)
     }
+
+    /// Whether σ(z)² e^{−z²/2} still grows far out, on either side.
+    fn outgrows_a_gaussian(&self) -> bool {
+        let logarithm = |z: f64| 2.0 * self.value(z).abs().ln() - 0.5 * z * z;
+        [1.0, -1.0].iter().any(|sign| {
+            let (near, far) = (logarithm(20.0 * sign), logarithm(26.0 * sign));
+            far > 0.0 && far >= near
+        })
+    }
 }
+
+/// Mean square over Gaussian inputs; products of several such means are still finite numbers.
+const LARGEST_SQUARE: f64 = 1e60;
 
 /// Values that are computed together.
 const LIST: usize = 128;

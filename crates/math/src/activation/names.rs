@@ -62,6 +62,18 @@ pub enum ActivationError {
         /// By how much.
         size: f64,
     },
+    /// Averages of the formula over Gaussian inputs are infinite, or too large to compute with.
+    #[error("`{formula}` grows too fast: its mean square over Gaussian inputs is infinite or above 1e60")]
+    Growth {
+        /// The formula.
+        formula: String,
+    },
+    /// A polynomial of too many coefficients.
+    #[error("a polynomial of {found} coefficients; it goes up to {LARGEST_DEGREE} of them")]
+    Degree {
+        /// How many were given.
+        found: usize,
+    },
     /// The formula is infinite or undefined somewhere.
     #[error("`{formula}` is {value} at {at:.3}; an activation must be finite on the whole line")]
     NotFinite {
@@ -117,6 +129,9 @@ pub(super) fn instances() -> impl Iterator<Item = &'static str> {
 const WORDS: [&str; 11] =
     ["linear", "id", "identity", "relu", "sigmoid", "tanh", "gelu", "quadratic", "quad", "abs", "erf"];
 
+/// Coefficients of `poly(...)`; as many as the largest Hermite polynomial has.
+const LARGEST_DEGREE: usize = HermitePolynomial::LARGEST + 1;
+
 /// Reads a name of the [`catalogue`] or a formula in x (or z).
 pub fn parse(text: &str) -> Result<Arc<dyn Activation>, ActivationError> {
     let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
@@ -165,7 +180,18 @@ fn polynomial(inside: &str) -> Result<Arc<dyn Activation>, ActivationError> {
         value.ok_or_else(|| ActivationError::Coefficient { index, text: text.to_owned() })
     };
     let coefficients: Vec<f64> = inside.split(',').enumerate().map(coefficient).collect::<Result<_, _>>()?;
-    Ok(Arc::new(Polynomial::new(&coefficients)))
+    moderate(&coefficients, inside)
+}
+
+/// A polynomial whose averages over Gaussian inputs are numbers: (2k − 1)!!, the mean of z^{2k}, grows fast enough by itself.
+fn moderate(coefficients: &[f64], formula: &str) -> Result<Arc<dyn Activation>, ActivationError> {
+    if coefficients.len() > LARGEST_DEGREE {
+        return Err(ActivationError::Degree { found: coefficients.len() });
+    }
+    if coefficients.iter().any(|c| c.is_nan() || c.abs() > 1e30) {
+        return Err(ActivationError::Growth { formula: formula.to_owned() });
+    }
+    Ok(Arc::new(Polynomial::new(coefficients)))
 }
 
 fn formula(text: &str, compact: &str) -> Result<Arc<dyn Activation>, ActivationError> {
@@ -191,7 +217,7 @@ fn formula(text: &str, compact: &str) -> Result<Arc<dyn Activation>, ActivationE
         return Ok(Arc::new(Erf { scale: if saad_solla { FRAC_1_SQRT_2 } else { scale } }));
     }
     if let Some(coefficients) = expression.polynomial() {
-        return Ok(Arc::new(Polynomial::new(&coefficients)));
+        return moderate(&coefficients, expression.text());
     }
     let formula = Formula::new(expression)?;
     Ok(recognise(&formula).unwrap_or_else(|| Arc::new(formula)))

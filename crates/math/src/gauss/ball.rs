@@ -46,14 +46,14 @@ const MULTIPLIERS: [[u64; MOST - FEWEST + 1]; 13] = [
 
 /// Some points, coordinate by coordinate: `coordinates[j * size + p]` is coordinate j of point p.
 #[derive(Debug, Clone, Copy)]
-pub struct Points<'a> {
+pub struct WeightedPoints<'a> {
     /// dimension x size.
     pub coordinates: &'a [f64],
     /// One per point. They are in proportion to the Gaussian density; all weights of a sum add up to about 1.
     pub weights: &'a [f64],
 }
 
-impl Points<'_> {
+impl WeightedPoints<'_> {
     /// Number of points.
     pub fn size(&self) -> usize {
         self.weights.len()
@@ -68,7 +68,7 @@ fn radius(dimension: usize) -> f64 {
 
 /// About how many points of the lattices of a level are in the ball, whose volume is π^{n/2} rⁿ/Γ(n/2 + 1).
 fn cost(dimension: usize, level: usize) -> f64 {
-    let unit_ball = (1..=dimension).fold(if dimension % 2 == 0 { 1.0 } else { 2.0 }, |volume, n| {
+    let unit_ball = (1..=dimension).fold(if dimension.is_multiple_of(2) { 1.0 } else { 2.0 }, |volume, n| {
         if n % 2 == dimension % 2 && n > 1 { volume * std::f64::consts::TAU / n as f64 } else { volume }
     });
     let share = unit_ball * (radius(dimension) / (2.0 * HALF_SIDE)).powi(dimension as i32);
@@ -107,7 +107,7 @@ pub fn over_ball(
     dimension: usize,
     outputs: usize,
     effort: Effort,
-    add: &mut dyn FnMut(&Points, &mut [f64]),
+    add: &mut dyn FnMut(&WeightedPoints, &mut [f64]),
 ) -> BallAverage {
     assert!((FEWEST..=MOST).contains(&dimension), "lattices are known for {FEWEST} to {MOST} dimensions");
     let mut points = 0;
@@ -165,7 +165,11 @@ impl Lattice {
     }
 
     /// The sum over the ball, the part of the outermost shell in it, and the number of points.
-    fn sum(&self, outputs: usize, add: &mut dyn FnMut(&Points, &mut [f64])) -> (Vec<f64>, Vec<f64>, usize) {
+    fn sum(
+        &self,
+        outputs: usize,
+        add: &mut dyn FnMut(&WeightedPoints, &mut [f64]),
+    ) -> (Vec<f64>, Vec<f64>, usize) {
         let dimension = self.generator.len();
         let radius = radius(dimension);
         let (edge, inner) = (radius * radius, (radius - SHELL) * (radius - SHELL));
@@ -209,7 +213,7 @@ crate::dispatch! {
     }
 }
 
-/// Points that are waiting to be summed over.
+/// WeightedPoints that are waiting to be summed over.
 struct Group {
     coordinates: Vec<f64>,
     weights: Vec<f64>,
@@ -231,7 +235,7 @@ impl Group {
         &mut self,
         point: impl Iterator<Item = &'a f64>,
         weight: f64,
-        add: &mut dyn FnMut(&Points, &mut [f64]),
+        add: &mut dyn FnMut(&WeightedPoints, &mut [f64]),
     ) {
         let at = self.weights.len();
         for (j, z) in point.enumerate() {
@@ -243,7 +247,7 @@ impl Group {
         }
     }
 
-    fn flush(&mut self, add: &mut dyn FnMut(&Points, &mut [f64])) {
+    fn flush(&mut self, add: &mut dyn FnMut(&WeightedPoints, &mut [f64])) {
         let size = self.weights.len();
         if size == 0 {
             return;
@@ -255,7 +259,8 @@ impl Group {
             }
         }
         let dimension = self.coordinates.len() / BLOCK;
-        let points = Points { coordinates: &self.coordinates[..dimension * size], weights: &self.weights };
+        let points =
+            WeightedPoints { coordinates: &self.coordinates[..dimension * size], weights: &self.weights };
         add(&points, &mut self.sum);
         self.total += size;
         self.weights.clear();
@@ -270,7 +275,7 @@ mod tests {
     /// The average of a function of one point.
     fn average(dimension: usize, accuracy: f64, budget: usize, f: impl Fn(&[f64]) -> f64) -> BallAverage {
         let mut point = vec![0.0; dimension];
-        let mut add = |points: &Points, sums: &mut [f64]| {
+        let mut add = |points: &WeightedPoints, sums: &mut [f64]| {
             for (p, w) in points.weights.iter().enumerate() {
                 for (j, z) in point.iter_mut().enumerate() {
                     *z = points.coordinates[j * points.size() + p];
@@ -331,7 +336,7 @@ mod tests {
         let f = |z: &[f64]| (1.5 * z[0]).tanh().powi(2) * z[2].cos();
         let climbed = average(3, 1e-7, 1 << 20, f);
         let mut counted = 0;
-        let mut add = |points: &Points, sums: &mut [f64]| {
+        let mut add = |points: &WeightedPoints, sums: &mut [f64]| {
             counted += points.size();
             let n = points.size();
             for (p, w) in points.weights.iter().enumerate() {

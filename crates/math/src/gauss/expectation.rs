@@ -2,7 +2,7 @@
 //!
 //! Deterministic: the same call gives the same numbers every time, on every machine.
 
-use super::ball::{self, Effort, Points, over_ball};
+use super::ball::{self, Effort, WeightedPoints, over_ball};
 use super::lattice;
 use super::normal::quantile;
 use super::quadrature::{GaussianRule, HERMITE_REACH, gauss_hermite};
@@ -109,13 +109,13 @@ pub trait Integrand {
     fn at(&mut self, z: &[f64], out: &mut [f64]);
 
     /// Adds Σ weight · value over some points to the sums.
-    fn add(&mut self, points: &Points, sums: &mut [f64]) {
+    fn add(&mut self, points: &WeightedPoints, sums: &mut [f64]) {
         point_by_point(self, points, sums);
     }
 }
 
 /// Adds Σ weight · value over some points, one after the other: the slow, obvious way.
-pub fn point_by_point<I: Integrand + ?Sized>(integrand: &mut I, points: &Points, sums: &mut [f64]) {
+pub fn point_by_point<I: Integrand + ?Sized>(integrand: &mut I, points: &WeightedPoints, sums: &mut [f64]) {
     let (mut z, mut out) = (vec![0.0; integrand.dimension()], vec![0.0; integrand.outputs()]);
     for (p, weight) in points.weights.iter().enumerate() {
         for (j, z) in z.iter_mut().enumerate() {
@@ -301,7 +301,7 @@ fn over_shifts(
     dimension: usize,
     outputs: usize,
     budget: usize,
-    mut add: impl FnMut(&Points, &mut [f64]),
+    mut add: impl FnMut(&WeightedPoints, &mut [f64]),
 ) -> Average {
     let wanted = (budget / SHIFTS).max(16);
     let points =
@@ -322,7 +322,7 @@ fn over_shifts(
                     *z = normal_of(whole as f64 / points as f64 + offsets[j]);
                 }
             }
-            add(&Points { coordinates: &coordinates, weights: &weights }, &mut sum);
+            add(&WeightedPoints { coordinates: &coordinates, weights: &weights }, &mut sum);
         }
         // Running mean and sum of squared deviations (Welford), one entry per shift.
         for o in 0..outputs {

@@ -36,7 +36,7 @@ const FINEST: f64 = 0.3;
 const LONGEST: usize = 192;
 /// Largest error of the interpolation in units of the size of σ, between two nodes. Its sign changes from node to node, so that
 /// sums over many places are off by much less.
-const ACCURACY: f64 = 2e-7;
+const ACCURACY: f64 = 2e-8;
 
 /// Four columns, as vector registers hold them.
 #[derive(Clone, Copy, Debug, Default)]

@@ -95,19 +95,16 @@ mod tests {
             for step in 0..1000 {
                 let p = place(1e-3 * f64::from(step));
                 let exact = value(&p);
-                match nearby.predict(&p, accuracy) {
-                    Some(mut got) => {
-                        got.add_scaled(-1.0, &exact);
-                        assert!(
-                            got.max_abs() <= 10.0 * accuracy * exact.max_abs(),
-                            "{step}: {:e}",
-                            got.max_abs()
-                        );
-                    }
-                    None => {
-                        computed += 1;
-                        nearby.push(p, exact);
-                    }
+                if let Some(mut got) = nearby.predict(&p, accuracy) {
+                    got.add_scaled(-1.0, &exact);
+                    assert!(
+                        got.max_abs() <= 10.0 * accuracy * exact.max_abs(),
+                        "{step}: {:e}",
+                        got.max_abs()
+                    );
+                } else {
+                    computed += 1;
+                    nearby.push(p, exact);
                 }
             }
             assert!(computed < 60, "{computed} at {accuracy:e}");

@@ -2,7 +2,7 @@
 
 use super::{Coordinates, QuadratureEstimate, evaluations};
 use crate::rule::{Batch, Law, LocalRule, Sample};
-use didact_math::gauss::ball::Points;
+use didact_math::gauss::ball::WeightedPoints;
 use didact_math::gauss::{BestRule, Integrand, expectation_within};
 use didact_math::linalg::dot;
 
@@ -57,7 +57,7 @@ impl<R: LocalRule + ?Sized> Integrand for SampleAverage<'_, R> {
         values[0] = self.of(&Sample { fields: &self.fields, scalars: self.scalars, noise });
     }
 
-    fn add(&mut self, points: &Points, sums: &mut [f64]) {
+    fn add(&mut self, points: &WeightedPoints, sums: &mut [f64]) {
         self.frozen_first.fields_of(points, &mut self.batch, &mut self.noise);
         let batch = Batch::new(&self.batch, points.size(), self.scalars, &self.noise);
         self.losses.resize(points.size(), 0.0);

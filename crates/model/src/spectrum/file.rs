@@ -4,7 +4,10 @@
 //! lines; lines that start with `#` are skipped. A list is read as eigenvalues, a table (samples x features) as data.
 
 use super::{Spectrum, SpectrumError};
+use crate::files::open_bounded;
+use crate::quantity::LARGEST_NUMBER;
 use didact_math::linalg::{Mat, symmetric_eigen};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 /// What a file held.
@@ -49,17 +52,53 @@ pub enum FileError {
     },
 }
 
+/// How a `.npy` file begins.
+const MAGIC: &[u8] = b"\x93NUMPY";
+
+/// Bytes of a file of eigenvalues or data.
+pub const LARGEST_FILE: u64 = 256 << 20;
+
+/// Rows of a covariance that is diagonalised, which takes a minute.
+const LARGEST_COVARIANCE: usize = 4000;
+
 /// Eigenvalues below this fraction of the largest are directions without variance: rounding of a covariance.
 const NO_VARIANCE: f64 = 1e-12;
 
 /// Reads a file of eigenvalues (one row or one column) or of data (several of each), whose covariance is then computed.
 pub fn read(path: &Path) -> Result<FileSpectrum, FileError> {
     let name = path.display().to_string();
-    let bytes =
-        std::fs::read(path).map_err(|e| FileError::Read { path: name.clone(), reason: e.to_string() })?;
-    let table = if bytes.starts_with(b"\x93NUMPY") { npy(&bytes) } else { text(&bytes) };
-    let table = table.map_err(|reason| FileError::Format { path: name.clone(), reason })?;
+    let unreadable = |reason: String| FileError::Read { path: name.clone(), reason };
+    let mut file = BufReader::new(open_bounded(path, LARGEST_FILE).map_err(unreadable)?);
+    let beginning = file.fill_buf().map_err(|e| unreadable(e.to_string()))?;
+    let table = if beginning.starts_with(MAGIC) {
+        let mut bytes = Vec::new();
+        file.take(LARGEST_FILE).read_to_end(&mut bytes).map_err(|e| unreadable(e.to_string()))?;
+        npy(&bytes)
+    } else {
+        text(file.take(LARGEST_FILE))
+    };
+    let table =
+        table.and_then(moderate).map_err(|reason| FileError::Format { path: name.clone(), reason })?;
     of_table(&table).map_err(|source| FileError::Spectrum { path: name, source })
+}
+
+/// The same of bytes that are there already; nothing about a file is said.
+pub fn from_bytes(bytes: &[u8]) -> Result<FileSpectrum, FileError> {
+    let table = if bytes.starts_with(MAGIC) { npy(bytes) } else { text(bytes) };
+    let path = || "the text".to_string();
+    let table = table.and_then(moderate).map_err(|reason| FileError::Format { path: path(), reason })?;
+    of_table(&table).map_err(|source| FileError::Spectrum { path: path(), source })
+}
+
+/// Refuses data whose covariance would take too long to diagonalise.
+fn moderate(table: Mat) -> Result<Mat, String> {
+    let (rows, columns) = (table.rows(), table.cols());
+    if rows.min(columns) > LARGEST_COVARIANCE {
+        return Err(format!(
+            "a table of {rows} samples of {columns} features has a covariance of more than {LARGEST_COVARIANCE} rows; give its eigenvalues"
+        ));
+    }
+    Ok(table)
 }
 
 fn of_table(table: &Mat) -> Result<FileSpectrum, SpectrumError> {
@@ -89,10 +128,11 @@ fn covariance_eigenvalues(data: &Mat) -> Vec<f64> {
     values
 }
 
-fn text(bytes: &[u8]) -> Result<Mat, String> {
-    let text = std::str::from_utf8(bytes).map_err(|_| "not a text, and not .npy".to_string())?;
+/// Reads line by line: the text is never held as a whole.
+fn text(lines: impl BufRead) -> Result<Mat, String> {
     let mut rows = Vec::new();
-    for (index, line) in text.lines().enumerate() {
+    for (index, line) in lines.lines().enumerate() {
+        let line = line.map_err(|_| "not a text, and not .npy".to_string())?;
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
@@ -113,8 +153,12 @@ fn table(rows: &[Vec<f64>]) -> Result<Mat, String> {
     if table.as_slice().is_empty() {
         return Err("it holds no number".into());
     }
-    match table.as_slice().iter().find(|x| !x.is_finite()) {
-        Some(bad) => Err(format!("it holds {}", if bad.is_nan() { "nan" } else { "inf" })),
+    match table.as_slice().iter().find(|x| !x.is_finite() || x.abs() > LARGEST_NUMBER) {
+        Some(bad) if bad.is_nan() => Err("it holds nan".into()),
+        Some(bad) if bad.is_infinite() => Err("it holds inf".into()),
+        Some(_) => {
+            Err(format!("it holds numbers above {LARGEST_NUMBER:e}, of which no covariance can be computed"))
+        }
         None => Ok(table),
     }
 }
@@ -169,10 +213,10 @@ mod tests {
 
     #[test]
     fn a_list_is_eigenvalues_and_a_table_is_data() {
-        let list = of_table(&text(b"# mine\n3\n1\n1\n0.5\n").unwrap()).unwrap();
+        let list = of_table(&text(&b"# mine\n3\n1\n1\n0.5\n"[..]).unwrap()).unwrap();
         assert_eq!((list.spectrum.eigenvalues(), list.merged, list.dimension), (&[3.0, 1.0, 0.5][..], 1, 4));
         // Two features, second twice the first: one direction of variance 5 Var.
-        let data = of_table(&text(b"1 2\n-1 -2\n1,2\n-1,-2\n").unwrap()).unwrap();
+        let data = of_table(&text(&b"1 2\n-1 -2\n1,2\n-1,-2\n"[..]).unwrap()).unwrap();
         assert_eq!((data.spectrum.len(), data.dropped, data.dimension), (1, 1, 1));
         assert!((data.spectrum.eigenvalues()[0] - 5.0).abs() < 1e-12);
     }
@@ -195,9 +239,13 @@ mod tests {
 
     #[test]
     fn what_is_no_table_is_refused_with_its_place() {
-        assert!(text(b"1\nx\n").unwrap_err().contains("entry 1 of line 2"));
-        assert!(text(b"1 2\n3\n").unwrap_err().contains("different lengths"));
-        assert!(text(b"1 nan\n").unwrap_err().contains("nan"));
-        assert!(matches!(of_table(&text(b"1\n-1\n").unwrap()), Err(SpectrumError::Eigenvalue { .. })));
+        assert!(text(&b"1\nx\n"[..]).unwrap_err().contains("entry 1 of line 2"));
+        assert!(text(&b"1 2\n3\n"[..]).unwrap_err().contains("different lengths"));
+        assert!(text(&b"1 nan\n"[..]).unwrap_err().contains("nan"));
+        assert!(
+            text(&b"1 2e200\n3 4\n"[..]).unwrap_err().contains("above 1e100"),
+            "its covariance overflows"
+        );
+        assert!(matches!(of_table(&text(&b"1\n-1\n"[..]).unwrap()), Err(SpectrumError::Eigenvalue { .. })));
     }
 }

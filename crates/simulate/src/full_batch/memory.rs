@@ -1,14 +1,7 @@
 //! How much memory a training set needs, how much there is, and what to do about it.
 
 use didact_model::EngineError;
-
-/// Bytes that this machine can still give, in GB: what the system calls available, or 8 where it does not say.
-pub(super) fn available_gigabytes() -> f64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find(|l| l.starts_with("MemAvailable:"));
-    let kilobytes = line.and_then(|l| l.split_whitespace().nth(1)).and_then(|n| n.parse::<f64>().ok());
-    kilobytes.map_or(8.0, |k| k * 1024e-9)
-}
+pub(super) use didact_model::engine::available_gigabytes;
 
 /// A share of the memory is left to everything else.
 const SHARE: f64 = 0.8;

@@ -13,6 +13,9 @@ const LINK: Input = Input {
     default: None,
     about: "y as a formula of z1, z2, … (z) and the noise e",
 };
+/// Latent directions over which averages are computed by quadrature.
+const MOST_DIRECTIONS: usize = 8;
+
 const DIRECTIONS: Input = count("directions", "1", "latent directions k");
 const PREPROCESSING: Input = Input {
     name: "preprocessing",
@@ -63,7 +66,7 @@ pub(super) static RECOVERY: &[Quantity] = &[
 
 /// The link, and whether it sees noise.
 fn link(arguments: &Arguments) -> Result<(Link, f64), QuantityError> {
-    let link = Link::parse(arguments.text("link"), arguments.count("directions"))
+    let link = Link::parse(arguments.text("link"), arguments.count_up_to("directions", MOST_DIRECTIONS)?)
         .map_err(|error| refused(format!("input `link`: {error}")))?;
     let noise = label_noise(arguments, link.standard_noise())?;
     Ok((link, noise))
@@ -122,7 +125,7 @@ fn preprocessing(arguments: &Arguments) -> Result<Preprocessing, QuantityError> 
 fn spectral_sample(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let (link, noise) = link(arguments)?;
     let label = |z: &[f64], e: f64| link.label(z, noise * e);
-    let (d, seed) = (arguments.count("d"), whole(arguments, "seed")? as u64);
+    let (d, seed) = (arguments.count_up_to("d", 100_000)?, whole(arguments, "seed")? as u64);
     let delta = positive_delta(arguments)?;
     let (eigenvalue, overlap) =
         sampled_spectral_method(link.directions(), &label, &preprocessing(arguments)?, delta, d, seed)

@@ -11,7 +11,7 @@ use didact_families::Model;
 use didact_math::random::statistics::SampleMean;
 use didact_math::spectra::Outlier;
 use didact_model::LocalRule;
-use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
+use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError, explained};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -157,8 +157,27 @@ pub(super) fn whole(arguments: &Arguments, name: &'static str) -> Result<usize, 
     Ok(value as usize)
 }
 
+/// Steps of gradient descent: the effective process remembers all of them, at a cost that grows with their square.
+const MOST_STEPS: usize = 1000;
+
+/// Rows of a model whose Hessian is computed: averages run over the fields of all of them.
+const MOST_ROWS: usize = 64;
+
+/// t, a whole number of steps.
+fn steps(arguments: &Arguments) -> Result<usize, QuantityError> {
+    match whole(arguments, "t")? {
+        t if t <= MOST_STEPS => Ok(t),
+        t => Err(refused(format!("input `t` is {t}; up to {MOST_STEPS} steps can be followed"))),
+    }
+}
+
 fn model(arguments: &Arguments) -> Result<Model, QuantityError> {
-    serde_json::from_value(arguments.value("model").clone()).map_err(|error| {
+    let given = arguments.value("model");
+    if !given.get("family").is_some_and(Value::is_string) {
+        let hint = "write it as the table [model] of a description";
+        return Err(refused(format!("input `model` is no table with a `family`\n\nhint: {hint}")));
+    }
+    serde_json::from_value(given.clone()).map_err(|error| {
         refused(format!("input `model`: {error}\n\nhint: write it as the table [model] of a description"))
     })
 }
@@ -176,6 +195,9 @@ pub(super) fn label_noise(arguments: &Arguments, standard: f64) -> Result<f64, Q
     if noise < 0.0 {
         return Err(refused(format!("input `label-noise` is {noise}; a standard deviation is not negative")));
     }
+    if noise != 0.0 && !(1e-6..=1e6).contains(&noise) {
+        return Err(refused(format!("input `label-noise` is {noise:e}; 0, or 1e-6 to 1e6, can be computed")));
+    }
     Ok(noise)
 }
 
@@ -184,13 +206,22 @@ fn descent(arguments: &Arguments) -> Result<(Descent, Arc<dyn LocalRule>), Quant
     let rule = rule(arguments)?;
     let noise = label_noise(arguments, model(arguments)?.standard_noise())?;
     let (eta, length) = (arguments.number("eta"), arguments.number("start-length"));
+    if !(0.0..=100.0).contains(&length) {
+        return Err(refused(format!("input `start-length` is {length}; lengths up to 100 can be computed")));
+    }
+    let rows = rule.shape().rows();
+    if rows > MOST_ROWS {
+        return Err(refused(format!(
+            "input `model` has {rows} rows; Hessians of up to {MOST_ROWS} can be computed"
+        )));
+    }
     Ok((Descent::new(rule.clone(), eta, length, noise).map_err(refused)?, rule))
 }
 
 /// The same, with the size and the seed of the samples.
 fn sampled_descent(arguments: &Arguments) -> Result<(Descent, Arc<dyn LocalRule>), QuantityError> {
     let (mut descent, rule) = descent(arguments)?;
-    let samples = arguments.count("samples");
+    let samples = arguments.count_up_to("samples", 1 << 22)?;
     let fewest = Sampling::FEWEST;
     if !samples.is_power_of_two() || samples < fewest {
         return Err(refused(format!(
@@ -237,13 +268,16 @@ pub(super) fn positive_delta(arguments: &Arguments) -> Result<f64, QuantityError
     if delta <= 0.0 {
         return Err(refused(format!("input `delta` is {delta}; n/d must be positive")));
     }
+    if !(1e-4..=1e4).contains(&delta) {
+        return Err(refused(format!("input `delta` is {delta:e}; n/d from 1e-4 to 1e4 can be computed")));
+    }
     Ok(delta)
 }
 
 fn hessian(arguments: &Arguments) -> Result<Answer, QuantityError> {
-    let (delta, t) = (positive_delta(arguments)?, whole(arguments, "t")?);
+    let (delta, t) = (positive_delta(arguments)?, steps(arguments)?);
     let (mut descent, rule) = sampled_descent(arguments)?;
-    descent.scrambles = arguments.count("scrambles") as u32;
+    descent.scrambles = arguments.count_up_to("scrambles", 100)? as u32;
     let row = row(arguments, rule.as_ref())?;
     let spectra = match exact(arguments, &descent, rule.as_ref()).map_err(refused)? {
         Some(ensemble) => vec![ensemble.hessian(row, delta, &descent.split().hard).map_err(refused)?],
@@ -258,7 +292,7 @@ fn hessian(arguments: &Arguments) -> Result<Answer, QuantityError> {
     };
     let (outlier, overlap) = (lowest(&|o| o.position), lowest(&|o| o.overlap));
     let count = spectra.iter().map(|s| s.outliers.len()).max().unwrap_or(0);
-    Ok(vec![
+    let answer = vec![
         ("edge", json!(edge.value)),
         ("edge-error", json!(edge.error)),
         ("psi", json!(psi.value)),
@@ -268,21 +302,34 @@ fn hessian(arguments: &Arguments) -> Result<Answer, QuantityError> {
         ("overlap", json!(overlap.map(|o| o.value))),
         ("overlap-error", json!(overlap.map(|o| o.error))),
         ("outliers", json!(if psi.value < 0.0 { count } else { 0 })),
-    ])
+    ];
+    let (none, all_easy) = ("no eigenvalue leaves the bulk", "the link has no hard direction");
+    Ok(explained(
+        answer,
+        &[
+            ("psi", all_easy),
+            ("psi-error", all_easy),
+            ("outlier", none),
+            ("outlier-error", none),
+            ("overlap", none),
+            ("overlap-error", none),
+        ],
+    ))
 }
 
 fn bulk(arguments: &Arguments) -> Result<Answer, QuantityError> {
-    let (delta, t) = (positive_delta(arguments)?, whole(arguments, "t")?);
+    let (delta, t) = (positive_delta(arguments)?, steps(arguments)?);
     let (descent, rule) = sampled_descent(arguments)?;
     let row = row(arguments, rule.as_ref())?;
     let ensemble = match exact(arguments, &descent, rule.as_ref()).map_err(refused)? {
         Some(exact) => exact,
         None => descent.ensemble(delta, t, 0).map_err(refused)?,
     };
-    let (x, density) = ensemble.density(row, delta, arguments.count("points")).map_err(refused)?;
+    let (x, density) =
+        ensemble.density(row, delta, arguments.count_up_to("points", 10_000)?).map_err(refused)?;
     let lowest = ensemble.hessian(row, delta, &descent.split().hard).map_err(refused)?;
     let outlier = lowest.outliers.first().map(|o| o.position);
-    Ok(vec![
+    let answer = vec![
         ("x", json!(x)),
         ("density", json!(density)),
         ("edge", json!(lowest.edge.position)),
@@ -295,11 +342,13 @@ fn bulk(arguments: &Arguments) -> Result<Answer, QuantityError> {
                 outlier.map_or(Vec::new(), |_| vec![0.0, 0.25 * density.iter().copied().fold(0.0, f64::max)])
             ),
         ),
-    ])
+    ];
+    Ok(explained(answer, &[("outlier", "no eigenvalue leaves the bulk")]))
 }
 
 fn empirical_hessian(arguments: &Arguments) -> Result<Answer, QuantityError> {
-    let (delta, t, d) = (positive_delta(arguments)?, whole(arguments, "t")?, arguments.count("d"));
+    let (delta, t) = (positive_delta(arguments)?, steps(arguments)?);
+    let d = arguments.count_up_to("d", 100_000)?;
     let (descent, rule) = descent(arguments)?;
     let row = row(arguments, rule.as_ref())?;
     let seed = whole(arguments, "seed")? as u64;
@@ -319,37 +368,43 @@ fn empirical_hessian(arguments: &Arguments) -> Result<Answer, QuantityError> {
     if lanczos {
         let pairs = hessian.extreme(didact_math::spectra::SpectrumEnd::Lowest, 2, seed);
         let values: Vec<f64> = pairs.iter().map(|p| p.value).collect();
-        return Ok(vec![
+        let answer = vec![
             ("lowest", json!(values[0])),
             ("second", json!(values.get(1))),
             ("overlap", json!(run.overlap(&pairs[0].vector, hard))),
             ("eigenvalues", json!(values)),
-        ]);
+        ];
+        return Ok(explained(answer, &[("second", ONE_ROW)]));
     }
     let eigen = hessian.eigen();
     let lowest: Vec<f64> = (0..size).map(|i| eigen.vectors[(i, 0)]).collect();
-    Ok(vec![
+    let answer = vec![
         ("lowest", json!(eigen.values[0])),
         ("second", json!(eigen.values.get(1))),
         ("overlap", json!(run.overlap(&lowest, hard))),
         ("eigenvalues", json!(eigen.values)),
-    ])
+    ];
+    Ok(explained(answer, &[("second", ONE_ROW)]))
 }
+
+/// Why there is no second eigenvalue.
+const ONE_ROW: &str = "the matrix has one row";
 
 /// Beyond, a dense eigenproblem takes minutes.
 const LARGEST_DENSE: usize = 2000;
 
 fn threshold(arguments: &Arguments) -> Result<Answer, QuantityError> {
-    let t = whole(arguments, "t")?;
+    let t = steps(arguments)?;
     let (mut descent, rule) = sampled_descent(arguments)?;
-    descent.scrambles = arguments.count("scrambles") as u32;
+    descent.scrambles = arguments.count_up_to("scrambles", 100)? as u32;
     lowest_of_rows(&descent, rule.shape().trained, t).map(|(found, rows)| {
-        vec![
+        let answer = vec![
             ("delta", json!(found.value)),
             ("error", json!(found.error)),
             ("convergence", json!(found.convergence)),
             ("rows", json!(rows)),
-        ]
+        ];
+        explained(answer, &[("rows", "null for rows without a threshold")])
     })
 }
 
@@ -368,13 +423,15 @@ fn lowest_of_rows(descent: &Descent, rows: usize, t: usize) -> Result<(Sampled, 
 
 fn extrapolated(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let (mut descent, rule) = sampled_descent(arguments)?;
-    descent.scrambles = arguments.count("scrambles") as u32;
+    descent.scrambles = arguments.count_up_to("scrambles", 100)? as u32;
     let times = arguments.numbers("times");
     if times.len() < 2
         || times.windows(2).any(|w| w[1] <= w[0])
-        || times.iter().any(|t| *t < 1.0 || t.fract() != 0.0)
+        || times.iter().any(|t| !(1.0..=MOST_STEPS as f64).contains(t) || t.fract() != 0.0)
     {
-        return Err(refused("input `times` needs at least two ascending whole numbers"));
+        return Err(refused(format!(
+            "input `times` needs at least two ascending whole numbers from 1 to {MOST_STEPS}"
+        )));
     }
     let (mut thresholds, mut errors) = (Vec::new(), Vec::new());
     for t in &times {

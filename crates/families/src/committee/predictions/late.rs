@@ -7,6 +7,9 @@ use didact_math::linalg::Mat;
 use didact_math::ode::{FieldFn, Method, OdeError, Options, Saving, solve};
 use didact_model::spectrum::Spectrum;
 
+/// Steps of an integration. These flows need some thousand; one that needs more has a time scale far from the others.
+const MOST_STEPS: u64 = 200_000;
+
 /// (e/πM) { (1/√3 − ½)(M−1) Σ_a w_a λ_a e^{−slow_a α} + (1/√3 + (M−1)/2) Σ_a w_a λ_a e^{−fast_a α} }, e = 1 + σ_J².
 ///
 /// Each sum is that of linear units with 2η replaced by η times a coefficient, hence α^{−β/(1+β)} in its own window. A
@@ -112,6 +115,7 @@ impl LateState {
             relative: 1e-10,
             absolute: 1e-14,
             saving: Saving::Landing,
+            step_limit: Some(MOST_STEPS),
             ..Options::default()
         };
         Ok(solve(&mut field, 0.0, start, end, times, &[], &options)?.states)

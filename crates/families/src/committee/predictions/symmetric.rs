@@ -14,6 +14,9 @@ use didact_model::rule::{Averages, Law, LocalRule, Needed};
 use didact_model::spectrum::Spectrum;
 use std::sync::Arc;
 
+/// Steps of an integration. These flows need some thousand; one that needs more has a time scale far from the others.
+const MOST_STEPS: u64 = 200_000;
+
 /// x 1 + y (E − 1): diagonal and off-diagonal entry.
 type Pair = [f64; 2];
 
@@ -85,6 +88,7 @@ impl<'a> SymmetricFlow<'a> {
             relative: tolerance,
             absolute: 1e-3 * tolerance,
             saving: Saving::Landing,
+            step_limit: Some(MOST_STEPS),
             ..Options::default()
         };
         let solution = solve(self, 0.0, &state, end, times, &[], &options)?;

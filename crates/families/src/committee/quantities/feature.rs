@@ -141,10 +141,19 @@ fn correlated(arguments: &Arguments) -> Result<Answer, QuantityError> {
     ])
 }
 
+/// Inputs of a covariance that is diagonalised, at a cost that grows with their cube.
+const MOST_INPUTS: usize = 2000;
+
 /// `covariance`, or `N` and `rho`, or a spectrum in a random basis.
 fn covariance(arguments: &Arguments) -> Result<Mat, QuantityError> {
     if arguments.given("covariance") {
         let covariance = arguments.matrix("covariance");
+        if covariance.rows() > MOST_INPUTS {
+            return refuse(format!(
+                "`covariance` has {} rows; up to {MOST_INPUTS} can be computed",
+                covariance.rows()
+            ));
+        }
         if !didact_math::linalg::is_psd(&covariance) {
             return refuse("`covariance` is not symmetric, or has a negative direction");
         }
@@ -158,10 +167,13 @@ fn covariance(arguments: &Arguments) -> Result<Mat, QuantityError> {
         if !arguments.given("N") {
             return refuse("`rho` needs `N`, the input dimension");
         }
-        return Ok(exponential_covariance(arguments.count("N"), rho));
+        return Ok(exponential_covariance(arguments.count_up_to("N", MOST_INPUTS)?, rho));
     }
     let given = spectrum(arguments)?;
     let n = needed_dimension(arguments, &given)?;
+    if n > MOST_INPUTS as u64 {
+        return refuse(format!("`N` is {n}; a random basis of up to {MOST_INPUTS} inputs can be computed"));
+    }
     let sizes = given.spectrum.multiplicities(n).map_err(refused)?;
     let seed = if arguments.given("seed") { arguments.number("seed") } else { 0.0 };
     if seed < 0.0 || seed.fract() != 0.0 {

@@ -1,6 +1,6 @@
 //! Inputs that many quantities share, and how they are read.
 
-use didact_model::quantity::{Arguments, Input, Kind, QuantityError};
+use didact_model::quantity::{Arguments, Input, Kind, LARGEST_NUMBER, QuantityError};
 use didact_model::spectrum::{Spectrum, file};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -45,6 +45,9 @@ pub(super) const DIMENSION: Input = optional("N", Kind::Count, "input dimension"
 pub(super) const UNITS: Input =
     required("M", Kind::Count, "hidden units of student and teacher, output weights 1/sqrt(M)");
 
+/// Hidden units where matrices of them are computed with.
+pub(super) const MOST_HIDDEN: usize = 200;
+
 /// The five inputs of a spectrum, and others.
 macro_rules! with_spectrum {
     ($($input:expr),* $(,)?) => {
@@ -82,8 +85,38 @@ pub(super) struct GivenSpectrum {
     pub(super) dimension: Option<u64>,
 }
 
+/// Distinct eigenvalues of a spectrum whose modes are computed, at a cost that grows with their square.
+const MOST_MODES: usize = 10_000;
+
+/// Eigenvalues below this fraction of the largest: squares and inverses of such ratios leave the range of numbers.
+const SMALLEST_RATIO: f64 = 1e-60;
+
 /// The spectrum: `L` and `beta`, or `lam`, or `file`.
 pub(super) fn spectrum(arguments: &Arguments) -> Result<GivenSpectrum, QuantityError> {
+    spectrum_up_to(arguments, MOST_MODES)
+}
+
+/// The spectrum, with at most so many distinct eigenvalues.
+pub(super) fn spectrum_up_to(arguments: &Arguments, most: usize) -> Result<GivenSpectrum, QuantityError> {
+    if arguments.given("L") {
+        arguments.count_up_to("L", most)?;
+    }
+    let given = any_spectrum(arguments)?;
+    let (levels, eigenvalues) = (given.spectrum.len(), given.spectrum.eigenvalues());
+    if levels > most {
+        return refuse(format!("the spectrum has {levels} eigenvalues; up to {most} can be computed"));
+    }
+    let (smallest, largest) =
+        eigenvalues.iter().fold((f64::MAX, 0.0_f64), |(s, l), e| (s.min(*e), l.max(*e)));
+    if smallest < SMALLEST_RATIO * largest {
+        return refuse(format!(
+            "the eigenvalues range from {largest:e} down to {smallest:e}; ratios down to {SMALLEST_RATIO:e} can be computed"
+        ));
+    }
+    Ok(given)
+}
+
+fn any_spectrum(arguments: &Arguments) -> Result<GivenSpectrum, QuantityError> {
     let plain =
         |spectrum: Spectrum, law| GivenSpectrum { spectrum, law, merged: 0, dropped: 0, dimension: None };
     let (law, list, file) =
@@ -130,9 +163,13 @@ pub(super) fn spectrum(arguments: &Arguments) -> Result<GivenSpectrum, QuantityE
     }
 }
 
-/// η > 0.
+/// η > 0; its square times that of an eigenvalue is a number too.
 pub(super) fn learning_rate(arguments: &Arguments) -> Result<f64, QuantityError> {
-    positive(arguments, "eta")
+    let rate = positive(arguments, "eta")?;
+    if (1e-30..=1e30).contains(&rate) {
+        return Ok(rate);
+    }
+    refuse(format!("`eta` is {rate:e}; learning rates from 1e-30 to 1e30 can be computed"))
 }
 
 /// A number above 0.
@@ -203,6 +240,12 @@ pub(super) fn times(arguments: &Arguments) -> Result<Times, QuantityError> {
             expected: "a number, a list, or { from = 1, to = 100, points = 20, spacing = \"log\" }",
         });
     };
+    if values.len() as u64 > MOST_TIMES {
+        return refuse(format!("`alpha` holds {} numbers; up to {MOST_TIMES} can be computed", values.len()));
+    }
+    if let Some(bad) = values.iter().find(|a| a.is_finite() && **a > LARGEST_NUMBER) {
+        return refuse(format!("`alpha` holds {bad:e}; numbers up to 1e100, or \"inf\", can be computed"));
+    }
     if let Some(bad) = values.iter().find(|a| a.is_nan() || **a < 0.0) {
         return refuse(format!("`alpha` holds {bad}; it counts examples per dimension and is not negative"));
     }
@@ -212,9 +255,13 @@ pub(super) fn times(arguments: &Arguments) -> Result<Times, QuantityError> {
     Ok(Times { values, single })
 }
 
+/// Points of a grid of α.
+const MOST_TIMES: u64 = 100_000;
+
 fn grid(value: &Value) -> Option<Vec<f64>> {
     let number = |key: &str| value.get(key).and_then(Value::as_f64).filter(|v| v.is_finite());
-    let (from, to, points) = (number("from")?, number("to")?, value.get("points")?.as_u64()? as usize);
+    let points = value.get("points")?.as_u64().filter(|points| *points <= MOST_TIMES)? as usize;
+    let (from, to) = (number("from")?, number("to")?);
     match value.get("spacing").and_then(Value::as_str).unwrap_or("linear") {
         "log" if from > 0.0 && to > 0.0 => Some(didact_model::record::log_times(from, to, points)),
         "linear" => Some(didact_model::record::linear_times(from, to, points)),

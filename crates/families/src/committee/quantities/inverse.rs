@@ -9,7 +9,7 @@ use crate::committee::predictions::inverse::{features_needed, first_below};
 use crate::committee::predictions::regression::{CurveSize, Regression};
 use crate::committee::predictions::small_rate::{self, PowerLaw};
 use crate::committee::predictions::{feature::Features, late};
-use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
+use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError, explained};
 use serde_json::{Value, json};
 
 const TARGET: Input = required("target", Kind::Number, "generalisation error to reach");
@@ -73,7 +73,9 @@ fn examples(arguments: &Arguments) -> Result<Answer, QuantityError> {
         answer.push(("alpha-finite-size", alpha.map_or(Value::Null, |a| json!(a))));
         answer.push(("examples", alpha.map_or(Value::Null, |a| json!((a * n as f64).ceil()))));
     }
-    Ok(answer)
+    let never = "the error does not fall to the target";
+    let all = ["alpha", "alpha-small-rate", "alpha-erf-late", "alpha-finite-size", "examples"];
+    Ok(explained(answer, &all.map(|name| (name, never))))
 }
 
 fn features(arguments: &Arguments) -> Result<Answer, QuantityError> {
@@ -89,10 +91,12 @@ fn features(arguments: &Arguments) -> Result<Answer, QuantityError> {
         let found = features_needed(&given.spectrum, n, target, asymptote).map_err(refused)?;
         Ok::<Value, QuantityError>(found.map_or(Value::Null, |k| json!(k)))
     };
-    Ok(vec![
+    let answer = vec![
         ("Nl", fewest(&|f| f.asymptote_at(rate, start))?),
         ("Nl-random-basis", fewest(&|f| f.random_basis_asymptote(start))?),
-    ])
+    ];
+    let never = "even all N directions leave a larger error";
+    Ok(explained(answer, &[("Nl", never), ("Nl-random-basis", never)]))
 }
 
 fn exponent(arguments: &Arguments) -> Result<Answer, QuantityError> {

@@ -1,8 +1,8 @@
 //! erf units after the plateau.
 
 use super::inputs::{
-    ALPHA, ETA, LEVELS, UNITS, VARIANCE, default, initial, learning_rate, optional, refuse, refused,
-    required, spectrum, times, with_spectrum,
+    ALPHA, ETA, LEVELS, MOST_HIDDEN, UNITS, VARIANCE, default, initial, learning_rate, optional, refuse,
+    refused, required, spectrum, spectrum_up_to, times, with_spectrum,
 };
 use crate::committee::predictions::late;
 use crate::committee::predictions::specialised::{
@@ -69,7 +69,8 @@ fn rates(arguments: &Arguments) -> Result<Answer, QuantityError> {
         vec![("slow", json!(slow)), ("fast", json!(fast)), ("critical", json!(critical_rate(units as f64)))];
     let asked = ["beta", "lam", "file", LEVELS.name].iter().any(|name| arguments.given(name));
     if arguments.given("eta") && asked {
-        let (rate, given) = (learning_rate(arguments)?, spectrum(arguments)?);
+        // A dense matrix of as many rows is diagonalised.
+        let (rate, given) = (learning_rate(arguments)?, spectrum_up_to(arguments, 512)?);
         normalised(given.spectrum.moment(1))?;
         answer.push(("error-rates", json!(error_rates(units, &given.spectrum, rate))));
         answer.push(("overlap-rates", json!(overlap_rates(units, &given.spectrum, rate))));
@@ -102,7 +103,8 @@ fn error(arguments: &Arguments) -> Result<Answer, QuantityError> {
 }
 
 fn law(arguments: &Arguments) -> Result<Answer, QuantityError> {
-    let (units, given, times) = (arguments.count("M"), spectrum(arguments)?, times(arguments)?);
+    let (units, given, times) =
+        (arguments.count_up_to("M", MOST_HIDDEN)?, spectrum(arguments)?, times(arguments)?);
     let (rate, start) = (learning_rate(arguments)?, initial(arguments)?);
     normalised(given.spectrum.moment(1))?;
     Ok(vec![
@@ -113,7 +115,8 @@ fn law(arguments: &Arguments) -> Result<Answer, QuantityError> {
 
 /// The learning curve, the late-time law beside it and, from `from` on, the late state propagated.
 fn flow(arguments: &Arguments) -> Result<Answer, QuantityError> {
-    let (units, given, times) = (arguments.count("M"), spectrum(arguments)?, times(arguments)?);
+    let (units, given, times) =
+        (arguments.count_up_to("M", MOST_HIDDEN)?, spectrum(arguments)?, times(arguments)?);
     let (rate, start) = (learning_rate(arguments)?, initial(arguments)?);
     normalised(given.spectrum.moment(1))?;
     let (asymmetry, tolerance) = (arguments.number("asymmetry"), arguments.number("tolerance"));
@@ -143,11 +146,21 @@ fn flow(arguments: &Arguments) -> Result<Answer, QuantityError> {
     // Rates spread over L^{1+beta}: from a few dozen eigenvalues on the stabilised method is the faster one.
     let method = if given.spectrum.len() > 32 { Method::Stabilised } else { Method::Dop853 };
     let mut states = flow.solve(&state, &all, tolerance, method).map_err(refused)?;
+    if let Some(time) = all.get(states.len()) {
+        return refuse(format!(
+            "the flow cannot be followed to alpha = {time:e}; ask for earlier times or a smaller eta"
+        ));
+    }
     let mut answer: Answer = Vec::new();
     if let Some(origin) = origin {
         let late = states.remove(0).0.late(units, &given.spectrum);
         let shifted: Vec<f64> = times.values.iter().map(|a| a - origin).collect();
         let errors = late.errors(&given.spectrum, rate, &shifted).map_err(refused)?;
+        if let Some(time) = times.values.get(errors.len()) {
+            return refuse(format!(
+                "the late law cannot be followed to alpha = {time:e}; ask for earlier times"
+            ));
+        }
         let ratio: Vec<f64> = errors.iter().zip(&states).map(|(e, s)| e / s.1).collect();
         answer.push(("shifted", times.list(&shifted)));
         answer.push(("propagated", times.list(&errors)));

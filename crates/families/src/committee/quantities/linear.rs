@@ -203,8 +203,8 @@ fn noise_floor(arguments: &Arguments) -> Result<Answer, QuantityError> {
 fn window(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let rate = learning_rate(arguments)?;
     let at = |rate: f64| {
-        let law =
-            PowerLaw::new(arguments.count("L"), arguments.number("beta"), rate, 1.0).map_err(refused)?;
+        let law = PowerLaw::new(arguments.count_up_to("L", 1_000_000)?, arguments.number("beta"), rate, 1.0)
+            .map_err(refused)?;
         Ok::<_, QuantityError>((law.window(), law.exponent()))
     };
     let (linear, exponent) = at(rate)?;

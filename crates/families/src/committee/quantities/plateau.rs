@@ -1,8 +1,8 @@
 //! erf units on the plateau: typical and arbitrary teachers.
 
 use super::inputs::{
-    DIMENSION, ETA, UNITS, default, learning_rate, needed_dimension, optional, positive, refuse, refused,
-    required, spectrum, with_spectrum,
+    DIMENSION, ETA, MOST_HIDDEN, UNITS, default, learning_rate, needed_dimension, optional, positive, refuse,
+    refused, required, spectrum, with_spectrum,
 };
 use crate::committee::predictions::teacher::{Plateau, equal_overlaps, growth_coefficient, plateau_length};
 use didact_math::linalg::Mat;
@@ -177,7 +177,8 @@ fn matrices(value: &Value) -> Result<Vec<Mat>, QuantityError> {
 }
 
 fn sampled(arguments: &Arguments) -> Result<Answer, QuantityError> {
-    let (m, rate, given) = (arguments.count("M"), learning_rate(arguments)?, spectrum(arguments)?);
+    let (m, rate, given) =
+        (arguments.count_up_to("M", MOST_HIDDEN)?, learning_rate(arguments)?, spectrum(arguments)?);
     several(m as f64)?;
     let n = needed_dimension(arguments, &given)?;
     let whole = |name: &str| {
@@ -222,10 +223,10 @@ fn sampled_teachers(
 }
 
 fn moments(arguments: &Arguments) -> Result<Answer, QuantityError> {
-    let (m, given) = (arguments.count("M"), spectrum(arguments)?);
+    let (m, given) = (arguments.count_up_to("M", MOST_HIDDEN)?, spectrum(arguments)?);
     let order = |l: usize| equal_overlaps(m, given.spectrum.moment(l as i32), 0.0);
     let plateau = Plateau::new(&order(1)).map_err(refused)?;
-    let pairs: Vec<(f64, f64)> = (0..arguments.count("orders"))
+    let pairs: Vec<(f64, f64)> = (0..arguments.count_up_to("orders", 100)?)
         .map(|l| {
             let (cross, student) = plateau.moments(&order(l));
             (cross[0], student)

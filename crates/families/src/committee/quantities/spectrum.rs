@@ -1,6 +1,6 @@
 //! The spectrum itself: eigenvalues, moments, fluctuations of sampled teachers, coarse-graining.
 
-use super::inputs::{DIMENSION, dimension, optional, refused, spectrum, with_spectrum};
+use super::inputs::{DIMENSION, dimension, optional, refused, spectrum_up_to, with_spectrum};
 use didact_math::fits::{Noise, power_law};
 use didact_model::quantity::{Answer, Arguments, Kind, Quantity, QuantityError};
 use serde_json::json;
@@ -31,7 +31,7 @@ pub(super) const QUANTITIES: &[Quantity] = &[Quantity {
 }];
 
 fn describe(arguments: &Arguments) -> Result<Answer, QuantityError> {
-    let given = spectrum(arguments)?;
+    let given = spectrum_up_to(arguments, 1_000_000)?;
     let dimension = dimension(arguments, &given);
     let mut shown = given.spectrum;
     if arguments.given("truncate") {

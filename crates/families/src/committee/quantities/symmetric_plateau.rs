@@ -122,6 +122,9 @@ fn escape(arguments: &Arguments) -> Result<Answer, QuantityError> {
             "one unit has no symmetric plateau to escape from; use M >= 2".into(),
         ));
     }
+    if t <= 0.0 || t + d <= 0.0 || t + d >= m * (1.0 + t) {
+        return Err(QuantityError::Domain(format!("no teachers have T = {t}, D = {d} at M = {m}")));
+    }
     let growth = growth_coefficient(m, t, d);
     let signal = arguments.number("T2") - arguments.number("D2") / (m - 1.0);
     let rate = arguments.number("eta") * gain(arguments)? * growth * signal;

@@ -247,6 +247,8 @@ const CALLS_PER_CHECK: u32 = 64;
 const TABLE_ACCURACY: f64 = 1e-7;
 /// The share of the accuracy that goes to continuing averages from earlier points.
 const CONTINUED: f64 = 0.3;
+/// The error of the finest sums in units of their difference to those two steps coarser: a step makes up a factor of about five.
+const FINEST_SHARE: f64 = 0.1;
 /// Sums that are better than asked for by this factor are made coarser: one step makes up a factor of about five.
 const COARSEN: f64 = 0.05;
 
@@ -287,46 +289,77 @@ fn by_tables(rule: &CommitteeRule, residual: &[f64], law: &Law, out: &mut Averag
     Some(SquaredErrors { value, error })
 }
 
+/// One way to make sums finer.
+type Respect = fn(&mut Fineness) -> &mut u32;
+
 /// Makes the sums as fine as they have to be, in one respect after the other, and returns by how much finer ones differ.
 ///
-/// Each of the three errors may be a third of what is asked for. Sums that are finer in one respect by two steps show an error
-/// that is a few per cent of their own.
+/// The radius comes first: sums that are cut off too early change with the place of their last nodes. Each of the three errors may
+/// be a third of what is asked for. Sums that are finer in one respect by two steps show an error that is a few per cent of their
+/// own.
 fn choose_fineness(
     integral: &planes::FourFieldIntegral,
     k: usize,
     accuracy: f64,
     kept: &mut Kept,
 ) -> Option<f64> {
-    let respects: [fn(&mut Fineness) -> &mut u32; 3] =
-        [|f| &mut f.nodes, |f| &mut f.reach, |f| &mut f.series];
-    let mut total = 0.0;
-    for respect in respects {
+    let respects: [Respect; 3] = [|f| &mut f.reach, |f| &mut f.nodes, |f| &mut f.series];
+    let mut errors = [0.0; 3];
+    // What was fine enough beside coarse sums in another respect may not be beside fine ones, so there is a second round.
+    for index in (0..respects.len()).chain(0..respects.len()) {
+        let respect = respects[index];
         let mut finest = Fineness::FINEST;
         let finest = *respect(&mut finest);
         loop {
             let now = *respect(&mut kept.fineness);
-            let mut finer = kept.fineness;
-            *respect(&mut finer) = (now + 2).min(finest);
-            let value = integral.squared_errors(k, kept.fineness, &mut kept.work)?;
-            let mut difference = integral.squared_errors(k, finer, &mut kept.work)?;
-            let size = difference.max_abs();
-            difference.add_scaled(-1.0, &value);
-            let relative = if size > 0.0 { difference.max_abs() / size } else { 0.0 };
-            if relative <= accuracy / 3.0 || now + 2 >= finest {
-                total += relative;
-                // The next sums may be coarser where these are much better than they have to be.
-                if relative < COARSEN * accuracy / 3.0 {
-                    *respect(&mut kept.fineness) = now.saturating_sub(1);
-                }
+            errors[index] = difference_to_finer(integral, k, respect, kept.fineness, kept)?;
+            if errors[index] <= accuracy / 3.0 {
+                break;
+            }
+            if now + 2 >= finest {
+                *respect(&mut kept.fineness) = finest;
+                errors[index] *= FINEST_SHARE;
                 break;
             }
             *respect(&mut kept.fineness) = now + 1;
         }
     }
-    Some(total)
+    // Sums that are much better than they have to be are made coarser, if that is seen to be good enough: errors of smooth
+    // functions may grow by orders of magnitude in one step.
+    for (respect, error) in respects.iter().zip(&mut errors) {
+        let mut coarser = kept.fineness;
+        let step = respect(&mut coarser);
+        if *error >= COARSEN * accuracy / 3.0 || *step == 0 {
+            continue;
+        }
+        *step -= 1;
+        let found = difference_to_finer(integral, k, *respect, coarser, kept)?;
+        if found <= accuracy / 3.0 {
+            (kept.fineness, *error) = (coarser, found);
+        }
+    }
+    Some(errors.iter().sum())
 }
 
-/// Relative error of a pair average from tables. Their interpolation is good to 2e-7, but high orders of a series vary faster with
+/// By how much sums differ from those that are finer in one respect by two steps, relative to their size.
+fn difference_to_finer(
+    integral: &planes::FourFieldIntegral,
+    k: usize,
+    respect: Respect,
+    fineness: Fineness,
+    kept: &mut Kept,
+) -> Option<f64> {
+    let (mut finer, mut finest) = (fineness, Fineness::FINEST);
+    let step = respect(&mut finer);
+    *step = (*step + 2).min(*respect(&mut finest));
+    let value = integral.squared_errors(k, fineness, &mut kept.work)?;
+    let mut difference = integral.squared_errors(k, finer, &mut kept.work)?;
+    let size = difference.max_abs();
+    difference.add_scaled(-1.0, &value);
+    Some(if size > 0.0 { difference.max_abs() / size } else { 0.0 })
+}
+
+/// Relative error of a pair average from tables. Their interpolation is good to 2e-8, but high orders of a series vary faster with
 /// the variance than low ones.
 const TABLE_ERROR: f64 = 1.5e-6;
 /// Lattices are used for kinks beside simulations where their relative error is below this; it is stated. Pairs by quadrature are exact and

@@ -27,7 +27,7 @@ pub(super) struct Fineness {
 
 impl Fineness {
     /// The finest of all: the tables themselves are good to 1e-8.
-    pub(super) const FINEST: Self = Self { nodes: 7, reach: 7, series: 8 };
+    pub(super) const FINEST: Self = Self { nodes: 7, reach: 9, series: 8 };
     /// What the first sums of a run are tried with.
     pub(super) const FIRST: Self = Self { nodes: 2, reach: 2, series: 2 };
 
@@ -154,7 +154,7 @@ impl FourFieldIntegral<'_> {
             GaussianRule { nodes: vec![0.0], weights: vec![1.0] }
         };
         let odd = self.tables.iter().all(|table| table.is_odd());
-        let own = self.own(i, &outer.nodes, first, work);
+        let own = own(i, &outer.nodes, first, work);
         let mut sum = 0.0;
         for ((&x, &w), own) in outer.nodes.iter().zip(&outer.weights).zip(own.chunks_exact(4)) {
             // The integrand is even where all units are odd.
@@ -172,15 +172,6 @@ impl FourFieldIntegral<'_> {
             }
         }
         Some(sum)
-    }
-
-    /// The columns of field i at the outer nodes.
-    fn own(&self, i: usize, nodes: &[f64], deviation: f64, work: &mut Work) -> Vec<f64> {
-        work.means.clear();
-        work.means.extend(nodes.iter().map(|x| deviation * x));
-        let mut out = vec![0.0; nodes.len() * work.ridges[i].columns()];
-        work.ridges[i].read(&work.means, &mut out);
-        out
     }
 
     /// The pairs that are correlated given the plane, with series long enough; sets the columns that their fields need.
@@ -244,6 +235,15 @@ fn length(rho: f64, a: &[f64; ORDERS], b: &[f64; ORDERS], small: f64) -> usize {
         count -= 1;
     }
     count
+}
+
+/// The columns of field i at the outer nodes.
+fn own(i: usize, nodes: &[f64], deviation: f64, work: &mut Work) -> Vec<f64> {
+    work.means.clear();
+    work.means.extend(nodes.iter().map(|x| deviation * x));
+    let mut out = vec![0.0; nodes.len() * work.ridges[i].columns()];
+    work.ridges[i].read(&work.means, &mut out);
+    out
 }
 
 /// The nodes of the plane with one value of x.

@@ -63,6 +63,9 @@ pub struct FlowEnd {
     pub time: f64,
 }
 
+/// Steps of an integration. Flows of a few numbers need some thousand; one that needs more has a time scale far from the others.
+const MOST_STEPS: u64 = 20_000;
+
 /// Below this speed (per unit of rescaled time) a flow has arrived; plateaus of He_10 still move at 1e-8.
 const ARRIVED: f64 = 1e-11;
 /// How close to a named point counts as being there.
@@ -158,6 +161,7 @@ impl Flow<'_> {
             method: if stiff { Method::Stiff } else { Method::Dop853 },
             relative: 1e-10,
             absolute: 1e-13,
+            step_limit: Some(MOST_STEPS),
             ..Options::default()
         };
         let n = if self.landscape.is_misaligned() { 3 } else { 2 };

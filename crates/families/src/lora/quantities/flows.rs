@@ -1,8 +1,8 @@
 //! Loss, flows and what they lead to, as quantities.
 
 use super::{
-    ACTIVATION, DELTA, LABELS, LOSS as LOSS_INPUT, M, M0, MU, TEACHER, U, U0, delta, domain, landscape,
-    landscape_at, number, optional, positive, required, state,
+    ACTIVATION, DELTA, LABELS, LOSS as LOSS_INPUT, M, M0, MU, NO_GROWTH, TEACHER, U, U0, delta, domain,
+    landscape, landscape_at, number, optional, positive, required, state,
 };
 use crate::lora::flow::{Flow, FlowError};
 use crate::lora::landscape::{AdapterState, Gradient, Landscape};
@@ -12,7 +12,7 @@ use crate::lora::two_stage::TwoStage;
 use didact_math::activation::Form;
 use didact_math::roots::minimum;
 use didact_model::constraint::Retraction;
-use didact_model::quantity::{Answer, Arguments, Kind, Quantity, QuantityError};
+use didact_model::quantity::{Answer, Arguments, Kind, Quantity, QuantityError, explained};
 use serde_json::{Value, json};
 
 pub(super) const LOSS: Quantity = Quantity {
@@ -173,7 +173,7 @@ fn loss(arguments: &Arguments) -> Result<Answer, QuantityError> {
     needs_gradient(&l, state)?;
     let (value, gradient): (f64, Gradient) = match arguments.text("method") {
         "closed" => (l.loss(state), l.gradient(state)),
-        "hermite" => l.by_series(state, arguments.count("terms")),
+        "hermite" => l.by_series(state, arguments.count_up_to("terms", 200)?),
         "quadrature" if state.overlap.abs() < 1.0 => l.by_quadrature(state),
         "quadrature" => return Err(domain("quadrature of the sample gradient needs |m| < 1")),
         other => return Err(domain(format!("method is `{other}`; use closed, hermite or quadrature"))),
@@ -220,11 +220,19 @@ fn exit(arguments: &Arguments) -> Result<Answer, QuantityError> {
     // Far beyond the linear estimate nothing new happens; without growth the flow may still leave along u.
     let cap = if linear.is_finite() { 20.0 * (linear + rates.escape_time()) } else { 1e6 / delta };
     let passage = search_phase::exit(&l, delta, start, radius, cap).map_err(|e| failed(&e))?;
-    Ok(vec![
+    let answer = vec![
         ("nonlinear", passage.map_or(Value::Null, |t| json!(t))),
         ("linear", number(linear)),
         ("tau", number(rates.escape_time())),
-    ])
+    ];
+    Ok(explained(
+        answer,
+        &[
+            ("nonlinear", "the flow does not leave the plateau by the threshold"),
+            ("linear", "nothing grows at the start"),
+            ("tau", NO_GROWTH),
+        ],
+    ))
 }
 
 fn outcome(arguments: &Arguments) -> Result<Answer, QuantityError> {
@@ -262,7 +270,7 @@ fn best(points: usize, mut f: impl FnMut(f64) -> f64) -> Option<(f64, f64)> {
 fn optimal(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let (start, delta, error) =
         (state(arguments, "u0", "m0")?, delta(arguments)?, positive(arguments, "error")?);
-    let (points, cap) = (arguments.count("points").max(3), positive(arguments, "time")?);
+    let (points, cap) = (arguments.count_up_to("points", 2000)?.max(3), positive(arguments, "time")?);
     let mut l = landscape_at(arguments, 0.5)?;
     let escape = best(points.max(200), |mu| {
         l.mu = mu;
@@ -275,7 +283,9 @@ fn optimal(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let entry =
         |found: Option<(f64, f64)>| found.map_or((Value::Null, Value::Null), |(a, b)| (json!(a), json!(b)));
     let ((mu, time), (mu_tau, tau)) = (entry(total), entry(escape));
-    Ok(vec![("mu", mu), ("time", time), ("mu-tau", mu_tau), ("tau", tau)])
+    let answer = vec![("mu", mu), ("time", time), ("mu-tau", mu_tau), ("tau", tau)];
+    let late = "the error is not reached within `time` at any mu";
+    Ok(explained(answer, &[("mu", late), ("time", late), ("mu-tau", NO_GROWTH), ("tau", NO_GROWTH)]))
 }
 
 fn switch_window(arguments: &Arguments) -> Result<Answer, QuantityError> {
@@ -292,14 +302,16 @@ fn switch_window(arguments: &Arguments) -> Result<Answer, QuantityError> {
         time: positive(arguments, "time")?,
         reset_amplitude: arguments.flag("reset-u"),
     };
-    let windows = schedule.windows(arguments.count("points").max(2)).map_err(|e| failed(&e))?;
+    let windows = schedule.windows(arguments.count_up_to("points", 500)?.max(2)).map_err(|e| failed(&e))?;
     let ends = |end: fn(&(f64, f64)) -> f64| windows.iter().map(end).collect::<Vec<f64>>();
     let (low, high) = (ends(|w| w.0), ends(|w| w.1));
-    Ok(vec![
+    let answer = vec![
         ("low", json!(low.first())),
         ("high", json!(high.last())),
         ("windows", json!(windows.iter().map(|w| [w.0, w.1]).collect::<Vec<_>>())),
-    ])
+    ];
+    let none = "no time of the switch leads to the teacher";
+    Ok(explained(answer, &[("low", none), ("high", none)]))
 }
 
 fn large_batch(arguments: &Arguments) -> Result<Answer, QuantityError> {
@@ -316,6 +328,6 @@ fn large_batch(arguments: &Arguments) -> Result<Answer, QuantityError> {
     };
     let step = positive(arguments, "eta")?;
     let map = LargeBatch { landscape: &l, step, dimensions_per_sample: ratio, retraction };
-    let end = map.after(start, arguments.count("steps") as u64);
+    let end = map.after(start, arguments.count_up_to("steps", 10_000_000)? as u64);
     Ok(vec![("u", json!(end.amplitude)), ("m", json!(end.overlap)), ("m-eff", json!(l.law(end).overlap))])
 }

@@ -1,11 +1,11 @@
 //! Hermite units and Hermite coefficients, as quantities.
 
-use super::{ACTIVATION, MU, domain, number, required};
+use super::{ACTIVATION, MU, NO_GROWTH, domain, number, required};
 use crate::lora::hermite::{
     LARGEST_ORDER, drift, mean, singular_alignments, stable_overlap, variance_slope_coefficients,
 };
 use crate::lora::search_phase::Rates;
-use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
+use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError, explained};
 use serde_json::json;
 
 const ORDER: Input = required("k", Kind::Count, "order of He_k, up to 60");
@@ -80,12 +80,13 @@ fn rates(arguments: &Arguments) -> Result<Answer, QuantityError> {
     }
     let (a, b) = drift(order(arguments)?, mu);
     let rates = Rates::from_coefficients(a, 0.0, b, 0.0);
-    Ok(vec![
+    let answer = vec![
         ("A", json!(a)),
         ("B", json!(b)),
         ("tau", number(rates.escape_time())),
         ("lambda-plus", json!(rates.growth)),
-    ])
+    ];
+    Ok(explained(answer, &[("tau", NO_GROWTH)]))
 }
 
 fn singular(arguments: &Arguments) -> Result<Answer, QuantityError> {
@@ -98,19 +99,22 @@ fn singular(arguments: &Arguments) -> Result<Answer, QuantityError> {
         .collect();
     let first = zeros.first().and_then(|z| z.first());
     let last = zeros.first().and_then(|z| z.last());
-    Ok(vec![
+    let answer = vec![
         ("mu", json!(zeros)),
         ("stable-below", json!(stable)),
         ("first", json!(first)),
         ("last", json!(last)),
         ("count", json!(zeros.first().map_or(0, Vec::len))),
-    ])
+    ];
+    let none = "the first order has no singular alignment";
+    let unstable = "null where no overlap is stable";
+    Ok(explained(answer, &[("first", none), ("last", none), ("stable-below", unstable)]))
 }
 
 fn coefficients(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let unit =
         didact_math::activation::parse(arguments.text("activation")).map_err(|e| domain(e.to_string()))?;
     let r = variance(arguments)?;
-    let list: Vec<f64> = (0..arguments.count("terms")).map(|k| unit.hermite(k, r)).collect();
+    let list: Vec<f64> = (0..arguments.count_up_to("terms", 200)?).map(|k| unit.hermite(k, r)).collect();
     Ok(vec![("b", json!(list))])
 }

@@ -69,6 +69,12 @@ fn domain(message: impl Into<String>) -> QuantityError {
     QuantityError::Domain(message.into())
 }
 
+/// Far beyond the amplitude of any teacher; powers of it are still numbers.
+const LARGEST_AMPLITUDE: f64 = 1000.0;
+
+/// Why an escape time is missing.
+const NO_GROWTH: &str = "infinite: nothing grows";
+
 /// A number, or null where it is infinite (JSON has no infinity).
 fn number(value: f64) -> Value {
     if value.is_finite() { json!(value) } else { Value::Null }
@@ -110,7 +116,13 @@ fn state(arguments: &Arguments, amplitude: &str, overlap: &str) -> Result<Adapte
     if m.abs() > 1.0 {
         return Err(domain(format!("`{overlap}` is {m}; the overlap of unit vectors is between -1 and 1")));
     }
-    Ok(AdapterState::aligned(arguments.number(amplitude), m))
+    let u = arguments.number(amplitude);
+    if u.abs() > LARGEST_AMPLITUDE {
+        return Err(domain(format!(
+            "`{amplitude}` is {u:e}; amplitudes up to {LARGEST_AMPLITUDE} can be computed"
+        )));
+    }
+    Ok(AdapterState::aligned(u, m))
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! The search phase and the descent, as quantities.
 
 use super::{
-    ACTIVATION, DELTA, LABELS, LOSS, M, MU, TEACHER, U, delta, domain, landscape, landscape_at, number,
-    optional, required, state,
+    ACTIVATION, DELTA, LABELS, LOSS, M, MU, NO_GROWTH, TEACHER, U, delta, domain, landscape, landscape_at,
+    number, optional, required, state,
 };
 use crate::lora::hermite;
 use crate::lora::search_phase::{self, Mechanics, Rates};
 use didact_math::roots::find_roots_by_scan;
-use didact_model::quantity::{Answer, Arguments, Kind, Quantity, QuantityError};
+use didact_model::quantity::{Answer, Arguments, Kind, Quantity, QuantityError, explained};
 use serde_json::{Value, json};
 
 pub(super) const RATES: Quantity = Quantity {
@@ -83,14 +83,15 @@ pub(super) const ZEROS: Quantity = Quantity {
 
 fn rates(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let r = Rates::of(&landscape(arguments)?, delta(arguments)?);
-    Ok(vec![
+    let answer = vec![
         ("A", json!(r.coupling)),
         ("B", json!(r.self_coupling)),
         ("lambda-plus", json!(r.growth)),
         ("tau", number(r.escape_time())),
         ("lambda-minus", json!(r.decay)),
         ("diverges", json!(r.growth == 0.0)),
-    ])
+    ];
+    Ok(explained(answer, &[("tau", NO_GROWTH)]))
 }
 
 fn misaligned(arguments: &Arguments) -> Result<Answer, QuantityError> {
@@ -103,13 +104,14 @@ fn misaligned(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let mut at = landscape_at(arguments, arguments.number("a"))?;
     (at.misalignment, at.nu) = (arguments.number("b"), nu);
     let r = Rates::of(&at, delta(arguments)?);
-    Ok(vec![
+    let answer = vec![
         ("alpha", json!(r.coupling)),
         ("beta", json!(r.stray)),
         ("G", json!(r.self_coupling)),
         ("lambda-plus", json!(r.growth)),
         ("tau", number(r.escape_time())),
-    ])
+    ];
+    Ok(explained(answer, &[("tau", NO_GROWTH)]))
 }
 
 /// The order of a Hermite unit by its name.
@@ -196,7 +198,12 @@ fn zeros(arguments: &Arguments) -> Result<Answer, QuantityError> {
         Rates::of(&at, 1.0)
     };
     // A of a matched pair vanishes at mu = 1 itself.
-    let found = find_roots_by_scan(|mu| rates(mu).coupling, 1e-3, 0.999, arguments.count("points").max(3));
+    let found = find_roots_by_scan(
+        |mu| rates(mu).coupling,
+        1e-3,
+        0.999,
+        arguments.count_up_to("points", 100_000)?.max(3),
+    );
     let self_couplings: Vec<f64> = found.iter().map(|&mu| rates(mu).self_coupling).collect();
     let diverges: Vec<Value> = self_couplings.iter().map(|b| json!(*b < 0.0)).collect();
     Ok(vec![

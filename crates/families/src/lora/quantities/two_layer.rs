@@ -97,7 +97,10 @@ fn strengths(arguments: &Arguments, units: usize) -> Result<Vec<f64>, QuantityEr
 }
 
 fn escape_rate_quantity(arguments: &Arguments) -> Result<Answer, QuantityError> {
-    let units = arguments.count("K").max(arguments.numbers("mu").len()).max(arguments.numbers("v").len());
+    let units = arguments
+        .count_up_to("K", 2048)?
+        .max(arguments.numbers("mu").len())
+        .max(arguments.numbers("v").len());
     let (mu, v) = (strengths(arguments, units)?, per_unit(arguments, "v", units)?);
     let activation = arguments.text("activation");
     let rate = escape_rate(activation, &v, &mu).ok_or_else(|| {
@@ -108,7 +111,8 @@ fn escape_rate_quantity(arguments: &Arguments) -> Result<Answer, QuantityError> 
 }
 
 fn final_loss_quantity(arguments: &Arguments) -> Result<Answer, QuantityError> {
-    let (k, r, mu) = (arguments.count("K"), arguments.count("R"), arguments.number("mu"));
+    let (k, r, mu) =
+        (arguments.count_up_to("K", 2048)?, arguments.count_up_to("R", 2048)?, arguments.number("mu"));
     if r > k {
         return Err(domain(format!("the closed form needs R <= K, but R = {r} and K = {k}")));
     }

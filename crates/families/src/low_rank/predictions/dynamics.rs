@@ -9,6 +9,9 @@ use didact_math::ode::{self, FieldFn, OdeEvent, Options, Stop};
 use didact_math::roots::brent;
 use std::f64::consts::PI;
 
+/// Steps of an integration. These flows need some thousand; one that needs more has a time scale far from the others.
+const MOST_STEPS: u64 = 10_000;
+
 /// dm/dα = γ h(m)(1 − m²) − (γ²/2) m V(m), with α = steps/d_⊥ and γ = η d_⊥
 /// (docs/derivations/low-rank-perturbation.md#eq-32).
 #[derive(Debug, Clone)]
@@ -106,13 +109,14 @@ impl<'a> FiniteStep<'a> {
         gamma * self.signal.at(m) * (1.0 - m * m).max(0.0) - 0.5 * gamma * gamma * m * self.noise(m)
     }
 
-    /// m(α) from m0 at ascending times.
+    /// m(α) from m0 at ascending times: as many of them as are reached in a bounded number of steps.
     pub fn trajectory(&self, gamma: f64, from: f64, times: &[f64]) -> Vec<f64> {
         let mut field = FieldFn::new(1, |_, m: &[f64], out: &mut [f64]| {
             out[0] = self.drift(m[0].clamp(-1.0, 1.0), gamma);
         });
         let end = times.last().copied().unwrap_or(0.0);
-        let options = Options { relative: 1e-10, absolute: 1e-12, ..Options::default() };
+        let options =
+            Options { relative: 1e-10, absolute: 1e-12, step_limit: Some(MOST_STEPS), ..Options::default() };
         let solution = ode::solve(&mut field, 0.0, &[from], end, times, &[], &options)
             .expect("a flow of one number from a finite start");
         solution.states.iter().map(|m| m[0]).collect()
@@ -129,7 +133,8 @@ impl<'a> FiniteStep<'a> {
             out[0] = self.drift(m[0].clamp(-1.0, 1.0), gamma);
         });
         let events = [OdeEvent::new("passage", |_, m: &[f64]| m[0].abs() - level).terminal()];
-        let options = Options { relative: 1e-10, absolute: 1e-12, ..Options::default() };
+        let options =
+            Options { relative: 1e-10, absolute: 1e-12, step_limit: Some(MOST_STEPS), ..Options::default() };
         let solution = ode::solve(&mut field, 0.0, &[from], 1e4 * scale, &[], &events, &options).ok()?;
         match solution.report.stop {
             Stop::Event { time, .. } => Some(time),

@@ -212,19 +212,23 @@ impl<'a> Signal<'a> {
         Ok(integral(|x| 1.0 / self.at(x.tanh()), from.atanh(), to.atanh()))
     }
 
-    /// m(τ) of the population flow from m0, at ascending times.
+    /// m(τ) of the population flow from m0, at ascending times: as many of them as are reached in a bounded number of steps.
     pub fn flow(&self, from: f64, times: &[f64]) -> Vec<f64> {
         if from.abs() >= 1.0 {
             return vec![from; times.len()];
         }
         let mut field = FieldFn::new(1, |_, x: &[f64], out: &mut [f64]| out[0] = self.at(x[0].tanh()));
-        let options = Options { relative: 1e-12, absolute: 1e-13, ..Options::default() };
+        let options =
+            Options { relative: 1e-12, absolute: 1e-13, step_limit: Some(MOST_STEPS), ..Options::default() };
         let end = times.last().copied().unwrap_or(0.0);
         let solution = ode::solve(&mut field, 0.0, &[from.atanh()], end, times, &[], &options)
             .expect("a flow of one number from a finite start");
         solution.states.iter().map(|x| x[0].tanh()).collect()
     }
 }
+
+/// Steps of an integration. Flows of a few numbers need some thousand; one that needs more has a time scale far from the others.
+const MOST_STEPS: u64 = 20_000;
 
 /// Intervals of the scan for zeros; an analytic h has no finer structure at moderate θ.
 const SCAN: usize = 2000;

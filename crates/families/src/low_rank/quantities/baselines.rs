@@ -9,7 +9,7 @@ use super::inputs::{
     activation, domain, gram, instance, like, loading, needed, network, optional, overlaps, positive,
     quantised,
 };
-use didact_model::quantity::{Answer, Arguments, Kind, Quantity, QuantityError};
+use didact_model::quantity::{Answer, Arguments, Kind, Quantity, QuantityError, explained};
 use serde_json::{Value, json};
 
 pub(super) const SINGLE_INDEX: Quantity = Quantity {
@@ -163,11 +163,13 @@ pub(super) const CROSSOVERS: Quantity = Quantity {
         let exponent = information_exponent(&*activation(a)?, 1.0);
         let bounds = exponent.map(|p| theorem_bounds(k, a.number("xi"), p, (1.0, 1.0)));
         let bound = |x: Option<f64>| x.map_or(Value::Null, Value::from);
-        Ok(vec![
+        let answer = vec![
             ("xi_1", json!(got.logarithmic)),
             ("xi_2", json!(got.single_index)),
             ("S", bound(bounds.map(|b| b.signal))),
             ("V", bound(bounds.map(|b| b.noise))),
-        ])
+        ];
+        let none = "the activation has no information exponent";
+        Ok(explained(answer, &[("S", none), ("V", none)]))
     },
 };

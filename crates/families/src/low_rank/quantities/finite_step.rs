@@ -6,13 +6,13 @@ use super::super::network::{Mode, Network};
 use super::super::noise::{Class, NoiseTable, gradient_noise};
 use super::super::orthonormal::Signal;
 use super::inputs::{
-    ACTIVATION, LOADING, OUTPUT_SCALE, OVERLAPS, SECOND_LAYER, SIGNS, STEP, STRENGTH, STUDENT_LOADING,
-    STUDENT_SIGNS, UNITS, activation, domain, like, loading, needed, network, optional, overlaps, positive,
-    second_layer, signs,
+    ACTIVATION, LOADING, MOST_UNITS, OUTPUT_SCALE, OVERLAPS, SECOND_LAYER, SIGNS, STEP, STRENGTH,
+    STUDENT_LOADING, STUDENT_SIGNS, UNITS, activation, domain, like, loading, needed, network, optional,
+    overlaps, positive, second_layer, signs,
 };
-use super::orthonormal::ascending;
+use super::orthonormal::{ascending, reached};
 use didact_math::random::{RngAddress, Stream};
-use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
+use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError, explained};
 use serde_json::{Value, json};
 
 const LABEL_NOISE: Input =
@@ -83,7 +83,9 @@ pub(super) const ODE: Quantity = Quantity {
     outputs: &["m", "alpha"],
     compute: |a| {
         let it = Signed::read(a)?;
-        let m = it.flow()?.trajectory(positive(a, "gamma")?, overlaps(a, "m0")?[0], &ascending(a, "alpha")?);
+        let times = ascending(a, "alpha")?;
+        let m = it.flow()?.trajectory(positive(a, "gamma")?, overlaps(a, "m0")?[0], &times);
+        reached(&m, &times)?;
         Ok(vec![("m", like(a.value("alpha"), &m)), ("alpha", a.value("alpha").clone())])
     },
 };
@@ -97,7 +99,9 @@ pub(super) const STATIONARY: Quantity = Quantity {
         let (it, gamma) = (Signed::read(a)?, positive(a, "gamma")?);
         let m = it.flow()?.stationary(gamma);
         let distance = m.map_or(Value::Null, |m| json!(1.0 - m.abs()));
-        Ok(vec![("m", m.map_or(Value::Null, Value::from)), ("distance", distance)])
+        let answer = vec![("m", m.map_or(Value::Null, Value::from)), ("distance", distance)];
+        let none = "h(0) = 0, so that nothing is learned from m = 0";
+        Ok(explained(answer, &[("m", none), ("distance", none)]))
     },
 };
 
@@ -131,6 +135,11 @@ pub(super) const STEP_SIZE: Quantity = Quantity {
 
 fn step(a: &Arguments) -> Result<Answer, QuantityError> {
     let (it, share, level) = (step_instance(a)?, positive(a, "g")?, a.number("level"));
+    if share > 100.0 {
+        return Err(domain(format!(
+            "g is {share:e}; a step beyond 100 times the largest useful one learns nothing"
+        )));
+    }
     let flow = it.flow()?;
     let Some(largest) = flow.largest_step() else {
         return Err(domain(
@@ -158,7 +167,7 @@ fn step(a: &Arguments) -> Result<Answer, QuantityError> {
         Some(d) => flow.clone().in_dimension(d).passage(gamma * dilution, from, level).map(|t| t * dilution),
     };
     let number = |x: Option<f64>| x.map_or(Value::Null, Value::from);
-    Ok(vec![
+    let answer = vec![
         ("gamma", json!(gamma)),
         ("largest", json!(largest)),
         ("m", number(m)),
@@ -166,7 +175,10 @@ fn step(a: &Arguments) -> Result<Answer, QuantityError> {
         ("steps-per-dimension", number(steps)),
         ("h", json!(flow.signal().at(0.0))),
         ("V", json!(flow.noise(0.0))),
-    ])
+    ];
+    let never = "the overlap does not reach the level";
+    let none = "no overlap is stationary at this step";
+    Ok(explained(answer, &[("m", none), ("alpha", never), ("steps-per-dimension", never)]))
 }
 
 pub(super) const FASTEST_STEP: Quantity = Quantity {
@@ -190,7 +202,9 @@ pub(super) const FASTEST_STEP: Quantity = Quantity {
         }
         let found = it.flow()?.fastest_step(overlaps(a, "m0")?[0], accuracy);
         let entry = |x: Option<f64>| x.map_or(Value::Null, Value::from);
-        Ok(vec![("gamma", entry(found.map(|f| f.0))), ("alpha", entry(found.map(|f| f.1)))])
+        let answer = vec![("gamma", entry(found.map(|f| f.0))), ("alpha", entry(found.map(|f| f.1)))];
+        let none = "no constant step reaches the accuracy";
+        Ok(explained(answer, &[("gamma", none), ("alpha", none)]))
     },
 };
 
@@ -201,10 +215,17 @@ fn step_instance(a: &Arguments) -> Result<Signed, QuantityError> {
             let units = a.numbers("b").len();
             (signs(a, "b", units)?, signs(a, "b_hat", units)?)
         }
-        (false, true) if a.number("k") >= 1.0 && a.number("k").fract() == 0.0 => {
+        (false, true)
+            if (1.0..=MOST_UNITS as f64).contains(&a.number("k")) && a.number("k").fract() == 0.0 =>
+        {
             typical_sign_pair(a.number("k") as usize)
         }
-        (false, true) => return Err(domain(format!("k is {}; it must be a whole number", a.number("k")))),
+        (false, true) => {
+            return Err(domain(format!(
+                "k is {}; it must be a whole number from 1 to {MOST_UNITS}",
+                a.number("k")
+            )));
+        }
         _ => return Err(domain("give the signs b and b_hat, or k alone for typical ones")),
     };
     let units = signs.len();
@@ -238,7 +259,7 @@ pub(super) const TYPICAL: Quantity = Quantity {
 };
 
 fn typical(a: &Arguments) -> Result<Answer, QuantityError> {
-    let k = a.count("k");
+    let (k, draws) = (a.count_up_to("k", MOST_UNITS)?, a.count_up_to("draws", 100_000)?);
     let root = (k as f64).sqrt();
     let xi = strength(a, k)?;
     let network = Network::new(activation(a)?, vec![1.0; k], xi, Mode::Normalised);
@@ -248,7 +269,7 @@ fn typical(a: &Arguments) -> Result<Answer, QuantityError> {
     let table = NoiseTable::new(&network, &classes, 0.0).map_err(|e| domain(e.to_string()))?;
     let mut stream = Stream::at(RngAddress { seed: a.number("seed") as u64, replica: 0, step: 0, lane: 0 });
     let (mut ratios, mut signals, mut noises) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..a.count("draws") {
+    for _ in 0..draws {
         let b: Vec<f64> = (0..k).map(|_| stream.sign()).collect();
         let s: Vec<f64> = (0..k).map(|_| stream.sign()).collect();
         let mut counts = [0; 4];
@@ -267,11 +288,12 @@ fn typical(a: &Arguments) -> Result<Answer, QuantityError> {
         list.sort_by(f64::total_cmp);
         f64::midpoint(list[(list.len() - 1) / 2], list[list.len() / 2])
     };
-    Ok(vec![
+    let answer = vec![
         ("ratio", json!(median(&mut ratios))),
         ("h", json!(median(&mut signals))),
         ("V", json!(median(&mut noises))),
-    ])
+    ];
+    Ok(explained(answer, &[("ratio", "infinite: most signs have no signal at m = 0")]))
 }
 
 pub(super) const CHAIN_STEP: Quantity = Quantity {

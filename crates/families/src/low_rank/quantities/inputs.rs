@@ -45,6 +45,12 @@ pub(super) const MODE: Input = optional(
 );
 pub(super) const OUTPUT_SCALE: Input = optional("A", Kind::Number, "1", "output scale");
 pub(super) const OVERLAPS: Input = needed("m", Kind::Numbers, "overlaps u·û");
+/// Hidden units of a network of which sums over units, or over numbers of units, are computed.
+pub(super) const MOST_UNITS: usize = 2048;
+
+/// Overlaps at which averages are computed.
+const MOST_OVERLAPS: usize = 1000;
+
 pub(super) const UNITS: Input = needed("k", Kind::Count, "hidden units");
 pub(super) const PRODUCT: Input = needed("BB", Kind::Number, "(sum b)(sum b_hat)");
 pub(super) const OVERLAP: Input = needed("O", Kind::Number, "sum b b_hat = k omega");
@@ -73,6 +79,12 @@ pub(super) fn positive(a: &Arguments, name: &'static str) -> Result<f64, Quantit
 
 pub(super) fn overlaps(a: &Arguments, name: &'static str) -> Result<Vec<f64>, QuantityError> {
     let list = a.numbers(name);
+    if list.len() > MOST_OVERLAPS {
+        return Err(domain(format!(
+            "{name} holds {} overlaps; up to {MOST_OVERLAPS} can be computed",
+            list.len()
+        )));
+    }
     match list.iter().find(|m| m.abs() > 1.0) {
         Some(m) => Err(domain(format!("{name} holds {m}; |m| <= 1 is needed"))),
         None => Ok(list),
@@ -155,8 +167,10 @@ pub(super) fn orthonormal<'a>(
     a: &Arguments,
     activation: &'a dyn Activation,
 ) -> Result<Signal<'a>, QuantityError> {
-    let (k, product, overlap) = (a.count("k"), a.number("BB"), a.number("O"));
-    let whole = product.fract() == 0.0 && overlap.fract() == 0.0;
+    let (k, product, overlap) = (a.count_up_to("k", MOST_UNITS)?, a.number("BB"), a.number("O"));
+    let most = (k * k) as f64;
+    let whole =
+        product.fract() == 0.0 && overlap.fract() == 0.0 && product.abs() <= most && overlap.abs() <= most;
     if !whole || !sums_are_possible(k, product as i64, overlap as i64) {
         return Err(domain(format!(
             "no signs b, b_hat of {k} units have BB = {product} and O = {overlap}: the counts of (+,+), (+,-), (-,+), \

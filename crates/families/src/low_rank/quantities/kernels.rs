@@ -2,7 +2,7 @@
 
 use super::super::network::{Kernel, gaussian_pair, hermite_coefficient, information_exponent};
 use super::inputs::{ACTIVATION, activation, domain, like, needed, optional, positive};
-use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
+use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError, explained};
 use serde_json::{Value, json};
 
 const DEVIATION: Input = optional("R", Kind::Number, "1", "standard deviation of the pre-activation");
@@ -18,13 +18,14 @@ pub(super) const HERMITE: Quantity = Quantity {
 fn hermite(a: &Arguments) -> Result<Answer, QuantityError> {
     let (sigma, deviation) = (activation(a)?, positive(a, "R")?);
     let orders = a.numbers("p");
-    if orders.iter().any(|p| *p < 0.0 || p.fract() != 0.0) {
-        return Err(domain("p must hold whole numbers from 0 on"));
+    if orders.iter().any(|p| !(0.0..=200.0).contains(p) || p.fract() != 0.0) {
+        return Err(domain("p must hold whole numbers from 0 to 200"));
     }
     let values: Vec<f64> =
         orders.iter().map(|&p| hermite_coefficient(&*sigma, p as usize, deviation)).collect();
     let exponent = information_exponent(&*sigma, deviation).map_or(Value::Null, Value::from);
-    Ok(vec![("mu", like(a.value("p"), &values)), ("information-exponent", exponent)])
+    let answer = vec![("mu", like(a.value("p"), &values)), ("information-exponent", exponent)];
+    Ok(explained(answer, &[("information-exponent", "every coefficient from the first on vanishes")]))
 }
 
 pub(super) const KERNEL: Quantity = Quantity {

@@ -93,9 +93,20 @@ pub(super) const FLOW: Quantity = Quantity {
         let sigma = activation(a)?;
         let times = ascending(a, "tau")?;
         let m = orthonormal(a, &*sigma)?.flow(overlaps(a, "m0")?[0], &times);
+        reached(&m, &times)?;
         Ok(vec![("m", like(a.value("tau"), &m)), ("tau", a.value("tau").clone())])
     },
 };
+
+/// A flow that was followed to its last time.
+pub(super) fn reached(m: &[f64], times: &[f64]) -> Result<(), QuantityError> {
+    match times.get(m.len()) {
+        None => Ok(()),
+        Some(time) => {
+            Err(domain(format!("the flow cannot be followed to the time {time:e}; ask for earlier times")))
+        }
+    }
+}
 
 pub(super) fn ascending(a: &Arguments, name: &'static str) -> Result<Vec<f64>, QuantityError> {
     let times = a.numbers(name);
@@ -109,7 +120,7 @@ pub(super) const CONDITION: Quantity = Quantity {
     inputs: &[ACTIVATION, UNITS, THETA],
     outputs: &["holds", "zero-signal"],
     compute: |a| {
-        let got = condition_probability(&*activation(a)?, a.count("k"), theta(a)?);
+        let got = condition_probability(&*activation(a)?, a.count_up_to("k", 200)?, theta(a)?);
         Ok(vec![("holds", json!(got.holds)), ("zero-signal", json!(got.zero))])
     },
 };

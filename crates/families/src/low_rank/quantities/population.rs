@@ -82,7 +82,7 @@ fn series(a: &Arguments) -> Result<Answer, QuantityError> {
     let it = instance(a, false)?;
     quantised("c", &it.loading)?;
     quantised("c_hat", &it.student_loading)?;
-    Ok(vec![("a", json!(it.signal_series(a.count("n"))))])
+    Ok(vec![("a", json!(it.signal_series(a.count_up_to("n", 200)?)))])
 }
 
 pub(super) const INTERACTION: Quantity = Quantity {

@@ -8,6 +8,9 @@ use super::plateau::{Widths, staircase};
 use didact_math::linalg::{Mat, svd};
 use didact_math::ode::{Direction, FieldFn, OdeError, OdeEvent, Options, Saving, Solution, Stop, solve};
 
+/// Steps of an integration. These flows need some thousand; one that needs more has a time scale far from the others.
+const MOST_STEPS: u64 = 200_000;
+
 /// Learning from orthogonal students of equal norm.
 #[derive(Debug, Clone)]
 pub struct SingularFlow {
@@ -87,6 +90,7 @@ impl SingularFlow {
             absolute: (1e-11 * small).max(f64::MIN_POSITIVE),
             saving: Saving::Landing,
             state_limit: RUNAWAY,
+            step_limit: Some(MOST_STEPS),
             ..Options::default()
         };
         solve(&mut self.field(), 0.0, &state, end, times, events, &options)

@@ -6,7 +6,7 @@ use super::{
 use crate::quadratic::escape::Starts;
 use crate::quadratic::singular::{HalfLoss, SingularFlow};
 use didact_math::ode::OdeError;
-use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
+use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError, explained};
 use serde_json::json;
 
 const CAP: Input = Input {
@@ -19,6 +19,12 @@ const STARTS: Input =
     Input { name: "starts", kind: Kind::Count, default: Some("20"), about: "number of random starts" };
 const SEED: Input =
     Input { name: "seed", kind: Kind::Number, default: Some("0"), about: "seed of the starts" };
+
+/// The longest time, positive.
+fn cap(arguments: &Arguments) -> Result<f64, QuantityError> {
+    let cap = arguments.number("cap");
+    if cap > 0.0 { Ok(cap) } else { domain(format!("cap is {cap}; a time is positive")) }
+}
 
 fn numerical(error: OdeError) -> QuantityError {
     QuantityError::Domain(error.to_string())
@@ -35,7 +41,7 @@ pub(super) const TIME: Quantity = Quantity {
 fn time(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let start = orthonormal(arguments, "rho0")?;
     let flow = SingularFlow::new(&start.rho, 1.0, rate_or_flow(arguments)?);
-    let cap = arguments.number("cap");
+    let cap = cap(arguments)?;
     match flow.half_loss(cap).map_err(numerical)? {
         HalfLoss::Reached(time) => {
             Ok(vec![("time", json!(time)), ("initial-risk", json!(flow.initial_risk()))])
@@ -55,10 +61,10 @@ fn time(arguments: &Arguments) -> Result<Answer, QuantityError> {
 
 fn starts(arguments: &Arguments) -> Result<Starts, QuantityError> {
     Ok(Starts {
-        students: arguments.count("p"),
-        teachers: arguments.count("p_star"),
+        students: arguments.count_up_to("p", 200)?,
+        teachers: arguments.count_up_to("p_star", 200)?,
         deviation: epsilon(arguments)?,
-        count: arguments.count("starts") as u32,
+        count: arguments.count_up_to("starts", 10_000)? as u32,
         seed: arguments.number("seed") as u64,
     })
 }
@@ -70,14 +76,16 @@ pub(super) const STATISTICS: Quantity = Quantity {
     outputs: &["mean", "error", "not-converged"],
     compute: |a| {
         let starts = starts(a)?;
-        let found = starts.half_loss(rate_or_flow(a)?, a.number("cap")).map_err(numerical)?;
+        let found = starts.half_loss(rate_or_flow(a)?, cap(a)?).map_err(numerical)?;
         // A mean over the starts that converged would be biased: there is none unless all did.
         let all = found.missed == 0;
-        Ok(vec![
+        let answer = vec![
             ("mean", if all { json!(found.times.mean()) } else { json!(null) }),
             ("error", if all { json!(found.times.standard_error()) } else { json!(null) }),
             ("not-converged", json!(f64::from(found.missed) / f64::from(starts.count))),
-        ])
+        ];
+        let biased = "not all starts lose half of their loss before `cap`";
+        Ok(explained(answer, &[("mean", biased), ("error", biased)]))
     },
 };
 
@@ -90,7 +98,7 @@ pub(super) const OPTIMUM: Quantity = Quantity {
         let w = widths(a);
         let highest =
             if w.student >= w.teacher { w.solution_rate().min(w.plateau_rate()) } else { w.plateau_rate() };
-        let found = starts(a)?.best_learning_rate(0.05 * highest, highest, a.number("cap"));
+        let found = starts(a)?.best_learning_rate(0.05 * highest, highest, cap(a)?);
         let (eta, alpha) = found.map_err(numerical)?;
         if !alpha.is_finite() {
             return domain(

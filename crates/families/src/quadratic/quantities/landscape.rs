@@ -1,8 +1,8 @@
 //! Stationary points, their Hessians, and dimensions of sets.
 
-use super::{DIMENSION, STUDENTS, TEACHERS, domain, required};
+use super::{DIMENSION, MOST_UNITS, STUDENTS, TEACHERS, domain, required};
 use crate::quadratic::stationary::{Stationary, manifold_dimension, student_degrees_of_freedom};
-use didact_model::quantity::{Answer, Arguments, Kind, Quantity, QuantityError};
+use didact_model::quantity::{Answer, Arguments, Kind, Quantity, QuantityError, explained};
 use serde_json::json;
 
 pub(super) const POINT: Quantity = Quantity {
@@ -32,7 +32,7 @@ pub(super) const POINT: Quantity = Quantity {
 
 /// A whole number, 0 included.
 fn whole(value: f64, name: &str) -> Result<usize, QuantityError> {
-    if value >= 0.0 && value.fract() == 0.0 {
+    if (0.0..=MOST_UNITS as f64).contains(&value) && value.fract() == 0.0 {
         Ok(value as usize)
     } else {
         domain(format!("{name} is {value}; it counts directions: 0, 1, 2, ..."))
@@ -41,8 +41,8 @@ fn whole(value: f64, name: &str) -> Result<usize, QuantityError> {
 
 fn point(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let point = Stationary {
-        students: arguments.count("p"),
-        teachers: arguments.count("p_star"),
+        students: arguments.count_up_to("p", MOST_UNITS)?,
+        teachers: arguments.count_up_to("p_star", MOST_UNITS)?,
         outside: whole(arguments.number("r"), "r")?,
         inside: whole(arguments.number("s"), "s")?,
     };
@@ -57,7 +57,7 @@ fn point(arguments: &Arguments) -> Result<Answer, QuantityError> {
         all if all == point.students * dimension => "maximum",
         _ => "strict saddle",
     };
-    Ok(vec![
+    let answer = vec![
         ("risk", json!(point.risk())),
         ("outside-norm", json!(point.outside_norm())),
         ("inside-norm", json!(point.inside_norm())),
@@ -68,7 +68,8 @@ fn point(arguments: &Arguments) -> Result<Answer, QuantityError> {
         ("tangent", json!(tangent)),
         ("negative-per-null", json!((zero > 0).then(|| negative as f64 / zero as f64))),
         ("kind", json!(kind)),
-    ])
+    ];
+    Ok(explained(answer, &[("negative-per-null", "no direction is flat")]))
 }
 
 pub(super) const RISKS: Quantity = Quantity {

@@ -48,6 +48,9 @@ const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Input 
     Input { name, kind, default: Some("null"), about }
 }
 
+/// Hidden units where a list over units, or a matrix of them, is computed.
+const MOST_UNITS: usize = 2048;
+
 const STUDENTS: Input = required("p", Kind::Count, "hidden units of the student");
 const TEACHERS: Input = required("p_star", Kind::Count, "hidden units of the teacher");
 const RATE: Input = required("eta", Kind::Number, "learning rate; the step is eta/N");

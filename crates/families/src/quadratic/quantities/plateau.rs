@@ -1,12 +1,13 @@
 //! Norm learning, plateau, escape and learning rates.
 
 use super::{
-    DELTA, EPSILON, RATE, STUDENTS, TEACHERS, delta, domain, epsilon, optional, rate, required, widths,
+    DELTA, EPSILON, MOST_UNITS, RATE, STUDENTS, TEACHERS, delta, domain, epsilon, optional, rate, required,
+    widths,
 };
 use crate::quadratic::plateau::{Widths, staircase};
 use crate::quadratic::rates::FinitePlateau;
 use crate::quadratic::stationary::manifold_dimension;
-use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
+use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError, explained};
 use serde_json::json;
 
 const TIME: Input = required("t", Kind::Number, "time t = eta alpha");
@@ -18,7 +19,8 @@ pub(super) const PLATEAU: Quantity = Quantity {
     outputs: &["growth", "decay", "norm", "risk", "norm-rate", "initial-risk", "least-risk", "staircase"],
     compute: |a| {
         let w = widths(a);
-        let learned = w.student.min(w.teacher) as usize;
+        let learned = a.count_up_to("p", MOST_UNITS).and(a.count_up_to("p_star", MOST_UNITS));
+        let learned = learned.map(|_| w.student.min(w.teacher) as usize)?;
         let steps: Vec<f64> = (0..=learned).map(|s| staircase(w, s as f64)).collect();
         Ok(vec![
             ("growth", json!(w.growth())),
@@ -146,14 +148,19 @@ pub(super) const LEARNING_RATES: Quantity = Quantity {
         let (fastest, growth) = w.fastest_escape();
         let solution = (w.student >= w.teacher).then(|| w.solution_rate());
         let usable = solution.unwrap_or(f64::INFINITY).min(w.plateau_rate());
-        Ok(vec![
+        let answer = vec![
             ("solution", json!(solution)),
             ("plateau", json!(w.plateau_rate())),
             ("fastest", json!(fastest)),
             ("largest-growth", json!(growth)),
             ("stable-plateau", json!(w.stable_plateau_rate())),
             ("usable", json!(usable)),
-        ])
+        ];
+        let reasons = [
+            ("solution", "fewer students than teachers have no solution"),
+            ("stable-plateau", "the plateau is never stable"),
+        ];
+        Ok(explained(answer, &reasons))
     },
 };
 
@@ -200,10 +207,11 @@ pub(super) const SPHERICAL: Quantity = Quantity {
         // Unit norms are p conditions; one is implied by the trace, all of them for p = p*.
         let conditions = if p > teachers { p - 1 } else { 0 };
         let dimension = manifold_dimension(u64::MAX, teachers, p).map(|d| d - conditions);
-        Ok(vec![
+        let answer = vec![
             ("growth", json!(w.spherical_growth(rate(a)?))),
             ("largest-rate", json!(w.spherical_rate())),
             ("manifold-dimension", json!(dimension)),
-        ])
+        ];
+        Ok(explained(answer, &[("manifold-dimension", "fewer students than teachers have no solution")]))
     },
 };

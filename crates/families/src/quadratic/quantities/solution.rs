@@ -10,7 +10,7 @@ use crate::quadratic::alignment::{
 };
 use crate::quadratic::plateau::Widths;
 use didact_math::linalg::symmetric_eigen;
-use didact_model::quantity::{Answer, Arguments, Kind, Quantity, QuantityError};
+use didact_model::quantity::{Answer, Arguments, Kind, Quantity, QuantityError, explained};
 use serde_json::json;
 
 pub(super) const ALIGNMENT: Quantity = Quantity {
@@ -25,13 +25,15 @@ pub(super) const ALIGNMENT: Quantity = Quantity {
         // A direction that no student sees is never learned.
         let half = |k: &f64| (*k > 1e-15).then(|| scale * ((1.0 - k) / k).max(0.0).ln());
         let halves: Vec<Option<f64>> = symmetric_eigen(&now).values.iter().map(half).collect();
-        Ok(vec![
+        let answer = vec![
             ("K", json!(then.to_rows())),
             ("eigenvalues", json!(symmetric_eigen(&then).values)),
             ("smallest", json!(symmetric_eigen(&then).values.first())),
             ("largest", json!(symmetric_eigen(&then).values.last())),
             ("half-times", json!(halves)),
-        ])
+        ];
+        let never = "null where no student sees a direction, or it is learned at the start";
+        Ok(explained(answer, &[("half-times", never)]))
     },
 };
 
@@ -56,14 +58,15 @@ fn endpoint(arguments: &Arguments) -> Result<Answer, QuantityError> {
     } else {
         "Q(0) does not commute with rho(0) rho(0)^T: this is the solution closest to the start, but learning ends near it, not in it"
     };
-    Ok(vec![
+    let answer = vec![
         ("rho", json!(end.rho.to_rows())),
         ("Q", json!(end.q.to_rows())),
         ("risk", json!(end.risk())),
         ("squared-distance", json!(perfect.then(|| squared_distance_to_solutions(&start)))),
         ("exact", json!(exact)),
         ("note", json!(note)),
-    ])
+    ];
+    Ok(explained(answer, &[("squared-distance", "there is no perfect student to be distant from")]))
 }
 
 pub(super) const POLAR: Quantity = Quantity {

@@ -1,0 +1,205 @@
+//! Figures before there is anything to draw: series that can be drawn of what they name, and a trial drawing in which
+//! every series is a short line, so that TeX, colours, ranges and sizes are refused before anything runs.
+
+use crate::description::{
+    Description, FigureSpec, InsetSpec, PanelSpec, ScanSpec, Series, SeriesStyle, Values,
+};
+use crate::experiment::Run;
+use crate::points::Point;
+use crate::quantities;
+use crate::source::{Diagnostic, nearest};
+use didact_figure::{Colour, Figure, Inset, Layer, Line, Panel, ScaleKind};
+
+/// Values of the trial drawing; positive, for logarithmic axes.
+const TRIAL: [f64; 2] = [1.0, 2.0];
+
+/// What figures are checked against.
+pub(crate) struct FigureChecks<'a> {
+    pub(crate) description: &'a Description,
+    pub(crate) points: &'a [Point],
+    pub(crate) runs: &'a [Run],
+}
+
+/// What is wrong with a series, and the key of it that is wrong.
+type Wrong = (&'static str, Diagnostic);
+
+impl FigureChecks<'_> {
+    /// One series: what it draws, in which style, along which key. Names of runs, measures and scans are known to exist.
+    pub(crate) fn series(&self, series: &Series) -> Result<(), Wrong> {
+        let scanned = matches!(series.style, SeriesStyle::Map | SeriesStyle::Guides);
+        match (&series.run, &series.measure, &series.scan) {
+            (Some(_), None, None) | (None, Some(_), None) if scanned => {
+                let message = "maps and guides are drawn of a scan";
+                Err(("style", Diagnostic::new(message).hint("use another `style`, or draw a `scan`")))
+            }
+            (Some(run), None, None) => self.of_run(series, run),
+            (None, Some(measure), None) => self.of_measure(series, measure),
+            (None, None, Some(scan)) => self.of_scan(series, scan),
+            _ => Err(("run", Diagnostic::new("a series draws one of `run`, `measure` and `scan`"))),
+        }
+    }
+
+    fn of_run(&self, series: &Series, run: &str) -> Result<(), Wrong> {
+        self.swept(series)?;
+        let mut here = self.runs.iter().filter(|r| r.name == run && r.point.matches(&series.at));
+        let Some(first) = here.next() else {
+            let message = format!("no point of the sweep matches the series of run `{run}`");
+            return Err(("at", Diagnostic::new(message).hint("give values that the sweep takes")));
+        };
+        let columns: Vec<String> = first.schedule.record.observables.iter().map(|o| o.name()).collect();
+        match series.x.as_deref() {
+            None | Some("time") => Ok(()),
+            Some(x) => known("x", "column", x, columns.iter().map(String::as_str)),
+        }
+    }
+
+    fn of_measure(&self, series: &Series, measure: &str) -> Result<(), Wrong> {
+        self.swept(series)?;
+        let Some(key) = series.x.as_deref() else {
+            let message = format!("the series of measure `{measure}` needs a swept key as `x`");
+            return Err((
+                "measure",
+                Diagnostic::new(message).hint("add `x = \"data.dimension\"`, or whatever [sweep] varies"),
+            ));
+        };
+        known("x", "swept key", key, self.description.sweep.keys().map(String::as_str))?;
+        let here = self.points.iter().filter(|p| p.matches(&series.at));
+        if here.into_iter().any(|p| p.values.get(key).is_none_or(|v| !v.is_number())) {
+            return Err(("x", Diagnostic::new(format!("`{key}` is not swept over numbers"))));
+        }
+        Ok(())
+    }
+
+    fn of_scan(&self, series: &Series, name: &str) -> Result<(), Wrong> {
+        let Some(scan) = self.description.scan.iter().find(|s| s.name == name) else { return Ok(()) };
+        let inputs = || scan.over.keys().map(String::as_str);
+        for key in series.at.keys() {
+            known("at", "input that varies", key, inputs())?;
+        }
+        let needed = |axis: &'static str, given: &Option<String>| {
+            if given.is_some() {
+                return Ok(());
+            }
+            Err(("scan", Diagnostic::new(format!("the series of scan `{name}` needs `{axis}`"))))
+        };
+        match series.style {
+            SeriesStyle::Guides => needed("x", &series.x)?,
+            SeriesStyle::Map => {
+                for (axis, given) in [("x", &series.x), ("y", &series.y), ("z", &series.z)] {
+                    needed(axis, given)?;
+                }
+                for (axis, given) in [("x", &series.x), ("y", &series.y)] {
+                    known(axis, "input that varies", given.as_deref().unwrap_or_default(), inputs())?;
+                }
+            }
+            SeriesStyle::Histogram => needed("y", &series.y)?,
+            _ => {
+                needed("y", &series.y)?;
+                needed("x", &series.x)?;
+            }
+        }
+        entries(series, scan)
+    }
+
+    /// Keys of `at` are swept.
+    fn swept(&self, series: &Series) -> Result<(), Wrong> {
+        let keys = || self.description.sweep.keys().map(String::as_str);
+        series.at.keys().try_for_each(|key| known("at", "swept key", key, keys()))
+    }
+
+    /// A drawing of a figure in which every series is a short line.
+    pub(crate) fn trial(&self, figure: &FigureSpec) -> Result<(), Diagnostic> {
+        let drawn = Figure {
+            title: figure.title.clone(),
+            panels: figure.panel.iter().map(|panel| self.trial_panel(panel)).collect(),
+            columns: figure.columns,
+            legend: figure.legend,
+            width: figure.width,
+            caption: figure.caption.clone(),
+            ..Figure::default()
+        };
+        let drawn = didact_figure::to_svg(&drawn).map(|_| ());
+        drawn.map_err(|error| Diagnostic::new(format!("figure `{}`: {error}", figure.name)))
+    }
+
+    fn trial_panel(&self, panel: &PanelSpec) -> Panel {
+        let inset = |i: &InsetSpec| Inset { panel: self.trial_panel(&i.panel), place: i.place };
+        let series = panel.series.iter().map(|series| self.trial_layer(series, panel));
+        Panel {
+            title: panel.title.clone(),
+            x: panel.x.clone(),
+            y: panel.y.clone(),
+            layers: series.chain(panel.layers.iter().cloned()).collect(),
+            insets: panel.inset.iter().map(inset).collect(),
+            annotations: panel.annotations.clone(),
+            ..Panel::default()
+        }
+    }
+
+    /// The first point of the grid of a scan.
+    fn first_of_scan(&self, name: &str) -> Option<Point> {
+        let scan = self.description.scan.iter().find(|s| s.name == name)?;
+        let first =
+            |(key, values): (&String, &Values)| Some((key.clone(), values.expand()?.into_iter().next()?));
+        Some(Point { index: 0, values: scan.over.iter().filter_map(first).collect() })
+    }
+
+    /// A line inside the ranges of the panel, with the words and the colour of a series.
+    fn trial_layer(&self, series: &Series, panel: &PanelSpec) -> Layer {
+        let inside = |axis: &didact_figure::Axis| match axis.range {
+            Some([low, high]) if axis.scale == ScaleKind::Linear || low > 0.0 => [low, high],
+            _ => TRIAL,
+        };
+        let swept = || self.points.iter().find(|p| p.matches(&series.at)).cloned();
+        let point = series.scan.as_ref().map_or_else(swept, |name| self.first_of_scan(name));
+        let fill = |text: &Option<String>| {
+            text.as_ref().map(|text| point.as_ref().map_or_else(|| text.clone(), |point| point.fill(text)))
+        };
+        let colour: Option<Colour> = series.colour.clone();
+        Layer::Line(Line {
+            x: inside(&panel.x).to_vec().into(),
+            y: inside(&panel.y).to_vec().into(),
+            legend: fill(&series.legend),
+            group: fill(&series.group),
+            colour,
+            stroke: series.stroke,
+            ..Line::default()
+        })
+    }
+}
+
+/// A name among known ones.
+fn known<'a>(
+    key: &'static str,
+    what: &str,
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> Result<(), Wrong> {
+    let known: Vec<&str> = known.collect();
+    if known.contains(&name) {
+        return Ok(());
+    }
+    let hint = match nearest(name, &known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.is_empty() => "there is none".into(),
+        None => format!("there are {}", known.join(", ")),
+    };
+    Err((key, Diagnostic::new(format!("no {what} `{name}`")).hint(hint)))
+}
+
+/// Axes of a scan are inputs that vary or entries of the answer.
+fn entries(series: &Series, scan: &ScanSpec) -> Result<(), Wrong> {
+    let Ok(quantity) = quantities::find(&scan.quantity) else { return Ok(()) };
+    for (axis, given) in [("x", &series.x), ("y", &series.y), ("z", &series.z)] {
+        if let Some(name) = given {
+            let inputs = scan.over.keys().map(String::as_str);
+            known(
+                axis,
+                "input that varies, or entry,",
+                name,
+                inputs.chain(quantity.outputs.iter().copied()),
+            )?;
+        }
+    }
+    Ok(())
+}
