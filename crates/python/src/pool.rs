@@ -7,8 +7,7 @@
 use pyo3::prelude::*;
 use rayon::ThreadPool;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Threads that may be asked for.
 const MOST_THREADS: usize = 1024;
@@ -17,21 +16,25 @@ const MOST_THREADS: usize = 1024;
 struct Pools {
     process: u32,
     idle: Mutex<BTreeMap<usize, Vec<Arc<ThreadPool>>>>,
+    /// Those of a process that was forked from this one.
+    child: OnceLock<Box<Pools>>,
+}
+
+impl Pools {
+    fn new() -> Self {
+        Self { process: std::process::id(), idle: Mutex::default(), child: OnceLock::new() }
+    }
 }
 
 /// The pools of this process. Those of a parent are never freed: their threads do not exist here and could not be joined.
 fn pools() -> &'static Pools {
-    static CURRENT: AtomicPtr<Pools> = AtomicPtr::new(std::ptr::null_mut());
+    static FIRST: OnceLock<Pools> = OnceLock::new();
     let process = std::process::id();
-    let current = CURRENT.load(Ordering::Acquire);
-    // SAFETY: the pointer is null or comes from `Box::leak` below, so that it is valid for ever.
-    if let Some(pools) = unsafe { current.as_ref() }.filter(|pools| pools.process == process) {
-        return pools;
+    let mut pools = FIRST.get_or_init(Pools::new);
+    while pools.process != process {
+        pools = pools.child.get_or_init(|| Box::new(Pools::new()));
     }
-    let own: &'static mut Pools = Box::leak(Box::new(Pools { process, idle: Mutex::default() }));
-    // If another thread of this process was faster its pools are used, and the empty set of this one is left behind.
-    let _ = CURRENT.compare_exchange(current, own, Ordering::AcqRel, Ordering::Acquire);
-    pools()
+    pools
 }
 
 /// A pool with this number of threads, to be given back by [`put_back`].
