@@ -9,7 +9,8 @@
 use super::jet::Jet;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::Mutex;
+use std::hash::{Hash, Hasher};
+use std::sync::{Mutex, OnceLock};
 
 /// Panels of one function.
 const MOST_PANELS: usize = 4096;
@@ -28,16 +29,28 @@ pub(super) struct Sampled {
     /// Coefficients of every panel.
     panels: Vec<Vec<f64>>,
     jumps: bool,
+    /// Which derivative of a function of a formula this is: the function itself (0) goes on as a straight line beyond its ends, its
+    /// slope (1) as a constant, and all further ones vanish there.
+    order: usize,
+    /// The derivative, once it was asked for.
+    derivative: OnceLock<Box<Sampled>>,
 }
 
 /// Formulas hold such functions by reference; two are the same when their numbers are.
 impl PartialEq for Sampled {
     fn eq(&self, other: &Self) -> bool {
-        (&self.ends, &self.breaks, &self.panels) == (&other.ends, &other.breaks, &other.panels)
+        (self.order, &self.ends, &self.breaks, &self.panels)
+            == (other.order, &other.ends, &other.breaks, &other.panels)
     }
 }
 
 impl Eq for Sampled {}
+
+impl Hash for Sampled {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.order, self.ends.len(), self.breaks.len()).hash(state);
+    }
+}
 
 impl Sampled {
     /// From ends (with a mark where there is a break) and one list of coefficients per panel.
@@ -71,12 +84,35 @@ impl Sampled {
             return Err("only inner ends of `sampled` can be breaks".into());
         }
         let breaks = ends.iter().filter(|end| end.1).map(|end| end.0).collect();
-        let mut made = Self { ends: ends.iter().map(|end| end.0).collect(), breaks, panels, jumps: false };
+        Ok(Self::of_panels(ends.iter().map(|end| end.0).collect(), breaks, panels, 0))
+    }
+
+    fn of_panels(ends: Vec<f64>, breaks: Vec<f64>, panels: Vec<Vec<f64>>, order: usize) -> Self {
+        let mut made = Self { ends, breaks, panels, jumps: false, order, derivative: OnceLock::new() };
         made.jumps = made.breaks.iter().any(|&at| {
             let (left, right) = (made.jet(at, -1.0).value, made.jet(at, 1.0).value);
             (right - left).abs() > 1e-11 * (1.0 + left.abs() + right.abs())
         });
-        Ok(made)
+        made
+    }
+
+    /// f′, in the same panels. With f = Σ c_k T_k(t), the coefficients of df/dt follow from d_{k−1} = d_{k+1} + 2 k c_k, the last one
+    /// first, where that of T_0 is halved.
+    pub(super) fn derivative(&'static self) -> &'static Self {
+        self.derivative.get_or_init(|| {
+            let slopes = |(series, ends): (&Vec<f64>, &[f64])| {
+                let scale = 2.0 / (ends[1] - ends[0]);
+                let mut slopes = vec![0.0; series.len() + 1];
+                for k in (1..series.len()).rev() {
+                    slopes[k - 1] = slopes[k + 1] + 2.0 * k as f64 * series[k];
+                }
+                slopes[0] *= 0.5;
+                slopes.truncate((series.len() - 1).max(1));
+                slopes.iter().map(|d| d * scale).collect()
+            };
+            let panels = self.panels.iter().zip(self.ends.windows(2)).map(slopes).collect();
+            Box::new(Self::of_panels(self.ends.clone(), self.breaks.clone(), panels, self.order + 1))
+        })
     }
 
     /// Reads the text between the brackets.
@@ -162,7 +198,11 @@ impl Sampled {
         if x < low || x > high {
             let end = if x < low { low } else { high };
             let edge = self.in_panel(right, end);
-            return Jet { value: edge.value + edge.slope * (x - end), slope: edge.slope, curvature: 0.0 };
+            return match self.order {
+                0 => Jet { value: edge.value + edge.slope * (x - end), slope: edge.slope, curvature: 0.0 },
+                1 => Jet { value: edge.value, slope: 0.0, curvature: 0.0 },
+                _ => Jet { value: 0.0, slope: 0.0, curvature: 0.0 },
+            };
         }
         self.in_panel(right, x)
     }
@@ -229,6 +269,19 @@ mod tests {
         }
         assert!(!formula.has_jumps());
         assert!(Expression::parse("sampled[-8, !0, 8; 0; 1](x)", &["x"]).unwrap().has_jumps());
+    }
+
+    #[test]
+    fn derivatives_are_those_of_the_series() {
+        let name = "sampled[-2, !0.5, 3; 0.3, -1, 0.25, 0.125, 2; 1, 2, -0.5]";
+        let sampled = Sampled::named(name).unwrap();
+        let (first, second) = (sampled.derivative(), sampled.derivative().derivative());
+        for x in [-4.0, -2.5, -1.0, 0.2, 0.5, 1.0, 2.9, 3.5] {
+            let jet = sampled.jet(x, 0.0);
+            assert!((first.value(x) - jet.slope).abs() < 1e-13, "{x}");
+            assert!((second.value(x) - jet.curvature).abs() < 1e-12, "{x}");
+        }
+        assert!(first.has_jumps());
     }
 
     #[test]

@@ -62,6 +62,10 @@ impl Graph {
                     shares.push((u, share));
                 }
             }
+            Operation::Sampled(function, u) => {
+                let slope = self.apply_sampled(function.derivative(), u);
+                shares.push((u, self.multiply(g, slope)));
+            }
             Operation::Add(a, b) => shares.extend([(a, g), (b, g)].into_iter().filter(|(u, _)| of(*u))),
             Operation::Subtract(a, b) => {
                 if of(a) {

@@ -18,25 +18,35 @@ const DIFFERENT: f64 = 1e-5;
 impl Graph {
     /// Whether any of these nodes jumps somewhere as one of these variables varies, as the slope of relu does at 0.
     ///
-    /// A node can jump only where the argument of a `step` or `sign` in it vanishes, or that of a `floor` is whole. Each such surface is looked
+    /// A node can jump only where the argument of a `step` or `sign` in it vanishes, that of a `floor` is whole, or that of a function
+    /// known by numbers is at one of its breaks. Each such surface is looked
     /// for on lines between random points, drawn from a normal distribution of standard deviation 2 in each variable; one that
     /// separates no such points is not seen.
     pub fn jumps_along(&self, nodes: &[NodeId], variables: Range<usize>) -> bool {
         let all = Tape::new(self, nodes, &[]);
         let reached = self.reached(nodes);
         (0..self.nodes.len()).filter(|place| reached[*place]).any(|place| {
-            let Operation::Apply(function @ (Elementary::Step | Elementary::Sign | Elementary::Floor), u) =
-                self.nodes[place]
-            else {
-                return false;
-            };
-            let moves = variables.clone().any(|variable| self.uses(u, variable));
-            moves && self.differs_across(&all, function, u, place as u32)
+            // Pieces of the argument that lie between two jumps have a number each.
+            let moves = |u| variables.clone().any(|variable| self.uses(u, variable));
+            let seed = place as u32;
+            match self.nodes[place] {
+                Operation::Apply(Elementary::Step | Elementary::Sign, u) if moves(u) => {
+                    self.differs_across(&all, |value| f64::from(value > 0.0), u, seed)
+                }
+                Operation::Apply(Elementary::Floor, u) if moves(u) => {
+                    self.differs_across(&all, f64::floor, u, seed)
+                }
+                Operation::Sampled(function, u) if moves(u) => {
+                    let piece = |value| function.breaks().partition_point(|at| *at < value) as f64;
+                    self.differs_across(&all, piece, u, seed)
+                }
+                _ => false,
+            }
         })
     }
 
-    /// Whether the results of a tape differ on the two sides of a surface.
-    fn differs_across(&self, all: &Tape, function: Elementary, u: NodeId, seed: u32) -> bool {
+    /// Whether the results of a tape differ on the two sides of a surface, where the argument u passes from one piece to another.
+    fn differs_across(&self, all: &Tape, piece: impl Fn(f64) -> f64, u: NodeId, seed: u32) -> bool {
         let argument = Tape::new(self, &[u], &[]);
         let count = self.early.len();
         let mut stream = Stream::at(RngAddress { seed: 1, replica: seed, step: 0, lane: 0 });
@@ -48,7 +58,7 @@ impl Graph {
             let side = |t: f64| {
                 let mut value = f64::NAN;
                 argument.run_one(|v| between(t, v), |_, u| value = u);
-                if function == Elementary::Floor { value.floor() } else { f64::from(value > 0.0) }
+                piece(value)
             };
             let (mut low, mut high) = (0.0, 1.0);
             let first = side(low);

@@ -36,6 +36,7 @@ pub use tape::{Tape, VariableValues};
 
 use super::Expression;
 use super::function::{Binary, Function};
+use super::sampled::Sampled;
 use super::tree::Node as Tree;
 use elementary::Elementary;
 use std::collections::HashMap;
@@ -58,6 +59,8 @@ enum Operation {
     /// A variable of the formula.
     Variable(u32),
     Apply(Elementary, NodeId),
+    /// A function that is known by numbers.
+    Sampled(&'static Sampled, NodeId),
     Add(NodeId, NodeId),
     Subtract(NodeId, NodeId),
     Multiply(NodeId, NodeId),
@@ -75,7 +78,7 @@ impl Operation {
     fn operands(self) -> [Option<NodeId>; 2] {
         match self {
             Self::Number(_) | Self::Variable(_) => [None, None],
-            Self::Apply(_, a) => [Some(a), None],
+            Self::Apply(_, a) | Self::Sampled(_, a) => [Some(a), None],
             Self::Add(a, b)
             | Self::Subtract(a, b)
             | Self::Multiply(a, b)
@@ -254,6 +257,13 @@ impl Graph {
             _ => {}
         }
         self.intern(Operation::Apply(function, u))
+    }
+
+    fn apply_sampled(&mut self, function: &'static Sampled, u: NodeId) -> NodeId {
+        match self.constant(u) {
+            Some(value) => self.number(function.value(value)),
+            None => self.intern(Operation::Sampled(function, u)),
+        }
     }
 
     fn negate(&mut self, u: NodeId) -> NodeId {
@@ -480,6 +490,7 @@ impl Graph {
                 let share = self.apply(Elementary::NormalCdf, u);
                 return self.multiply(u, share);
             }
+            Function::Sampled(table) => return self.apply_sampled(table, u),
             Function::Exp => Elementary::Exp,
             Function::Log => Elementary::Log,
             Function::Sqrt => Elementary::Sqrt,

@@ -4,6 +4,7 @@ use super::elementary::Elementary;
 use super::{Graph, NodeId, Operation};
 use crate::dispatch;
 use crate::expression::function::power;
+use crate::expression::sampled::Sampled;
 use crate::memory::with_scratch;
 
 /// Samples that are worked on together when there are many: four registers of AVX2 per operand, so that the operations of one hide
@@ -54,6 +55,7 @@ enum Code {
     /// c − a.
     From(f64),
     Apply(Elementary),
+    Sampled(&'static Sampled),
     Add,
     Subtract,
     Multiply,
@@ -249,6 +251,7 @@ impl Compiler<'_> {
             Operation::Number(bits) => (Code::Number(f64::from_bits(bits)), None, None),
             Operation::Variable(_) => unreachable!("variables are loaded"),
             Operation::Apply(function, u) => (Code::Apply(function), Some(u), None),
+            Operation::Sampled(function, u) => (Code::Sampled(function), Some(u), None),
             Operation::Add(a, b) => match (number(a), number(b)) {
                 (Some(c), _) => (Code::Shift(c), Some(b), None),
                 (_, Some(c)) => (Code::Shift(c), Some(a), None),
@@ -313,6 +316,7 @@ fn execute<const W: usize>(code: &[Instruction], slots: &mut [[f64; W]]) {
             Code::Shift(c) => of_one!(|l| a[l] + c),
             Code::From(c) => of_one!(|l| c - a[l]),
             Code::Apply(function) => function.values(&a, &mut slots[instruction.out as usize]),
+            Code::Sampled(function) => of_one!(|l| function.value(a[l])),
             Code::Add => of_two!(|x, y| x + y),
             Code::Subtract => of_two!(|x, y| x - y),
             Code::Multiply => of_two!(|x, y| x * y),

@@ -319,3 +319,20 @@ fn constants_are_folded() {
     assert_eq!(f, graph.variable(0));
     assert_eq!(Elementary::Square.value(3.0), 9.0);
 }
+
+/// relu in two panels: values, slopes and the search for jumps go through the graph as they do for the function itself.
+#[test]
+fn functions_known_by_numbers_have_slopes_and_jumps() {
+    let sampled = second_order(&parse("(sampled[-8, !0, 8; 0; 4, 4](2*x - y) - z)^2/2"));
+    let exact = second_order(&parse("(relu(2*x - y) - z)^2/2"));
+    for x in [[0.3, -0.4, 0.7, 0.0], [-1.0, 0.5, 0.2, 0.0], [6.0, -3.0, 0.1, 0.0]] {
+        for (own, exact) in at(&sampled, x).iter().zip(at(&exact, x)) {
+            assert!((own - exact).abs() < 1e-12, "{own} is not {exact} at {x:?}");
+        }
+    }
+    let mut graph = Graph::new(&[false; 4]);
+    let f = graph.add(&parse("sampled[-8, !0, 8; 0; 4, 4](2*x - y)"));
+    let slopes = graph.gradient(f, &[0]);
+    assert!(!graph.jumps_along(&[f], 0..2));
+    assert!(graph.jumps_along(&slopes, 0..2));
+}
