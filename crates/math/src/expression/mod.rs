@@ -33,7 +33,7 @@ mod tree;
 
 pub use breaks::Break;
 pub use error::{ExpressionError, FormulaProblem};
-pub use fit::{FitError, Fitted, fit};
+pub use fit::{Fitted, SampleFitError, fit};
 pub use graph::{Graph, NodeId, Tape, VariableValues};
 pub use jet::Jet;
 pub use parser::{LONGEST, MOST_TERMS, Notation};

@@ -8,7 +8,7 @@ use crate::ways::{Coefficients, MovingScalars};
 use didact_math::linalg::{Mat, dot};
 use didact_math::random::{RngAddress, Stream};
 use didact_model::rule::{Batch, masked_rules};
-use didact_model::training::{BatchOrder, Batches, Rates, Training, TrainingError};
+use didact_model::training::{BatchOrder, Batches, Training, TrainingError, TrainingRates};
 use didact_model::{EngineError, Kick, LocalRule, Overlaps, Problem};
 use std::sync::Arc;
 
@@ -277,7 +277,7 @@ impl<T: Number> FullBatchChain<T> {
         self.ways = Some(ways);
     }
 
-    fn make_step(&mut self, ways: &mut WaysOfTraining, rates: &Rates) {
+    fn make_step(&mut self, ways: &mut WaysOfTraining, rates: &TrainingRates) {
         let k = self.shape.trained;
         let training = &ways.training;
         let ahead = training.momentum.as_ref().is_some_and(|m| m.looks_ahead());
