@@ -104,7 +104,7 @@ pub fn fit<E>(
     if !(reach > 0.0 && reach <= 1e6) {
         return Err(SampleFitError::Range(format!("the reach is {reach}; use a number between 0 and 10^6")));
     }
-    if let Some(outside) = kinks.unwrap_or_default().iter().find(|k| !(k.abs() < reach)) {
+    if let Some(outside) = kinks.unwrap_or_default().iter().find(|k| k.is_nan() || k.abs() >= reach) {
         return Err(SampleFitError::Range(format!("a kink at {outside} lies outside of the reach {reach}")));
     }
     let mut samples = 0;

@@ -235,6 +235,11 @@ impl Training {
         }
     }
 
+    /// True when gradients are taken ahead of the rows, as Nesterov's momentum does.
+    pub fn looks_ahead(&self) -> bool {
+        self.momentum.as_ref().is_some_and(Momentum::looks_ahead)
+    }
+
     /// True when the flow clock passes unevenly: rates differ from step to step.
     pub fn has_uneven_flow(&self) -> bool {
         let varies = |m: &Momentum| m.scale == MomentumScale::Beta && m.value.varies();

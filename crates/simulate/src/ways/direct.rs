@@ -165,7 +165,7 @@ impl WaysDirectChain {
         let coefficients = Coefficients::new(&self.training, &rates, self.clock.step_per_rate(), d as f64);
         let per_velocity = 1.0 / d as f64;
         let beta = coefficients.beta.unwrap_or(0.0);
-        let ahead = self.training.momentum.as_ref().is_some_and(|m| m.looks_ahead());
+        let ahead = self.training.looks_ahead();
         let clean = self.draw_inputs(&mut stream);
         let mut noisy = clean.clone();
         if self.training.input_noise > 0.0 {

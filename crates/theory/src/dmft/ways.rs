@@ -40,7 +40,7 @@ impl TrainedSteps {
     }
 
     fn looks_ahead(&self) -> bool {
-        self.training.momentum.as_ref().is_some_and(|m| m.looks_ahead())
+        self.training.looks_ahead()
     }
 
     /// 1 + ς² of input noise: what it adds to the part of the gradient that is white in the weights.

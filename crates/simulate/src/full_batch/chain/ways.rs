@@ -280,7 +280,7 @@ impl<T: Number> FullBatchChain<T> {
     fn make_step(&mut self, ways: &mut WaysOfTraining, rates: &TrainingRates) {
         let k = self.shape.trained;
         let training = &ways.training;
-        let ahead = training.momentum.as_ref().is_some_and(|m| m.looks_ahead());
+        let ahead = training.looks_ahead();
         let (eta, beta) = (ways.clock.step_per_rate() * rates.learning_rate, rates.momentum);
         let mut read = self.weights.clone();
         if ahead {
@@ -288,7 +288,7 @@ impl<T: Number> FullBatchChain<T> {
                 let velocity = ways.velocities.row(i);
                 read.row_mut(i).iter_mut().zip(velocity).for_each(|(w, p)| *w += beta * p);
             }
-            std::mem::swap(&mut self.scalars, &mut ways.scalars.ahead(beta, 1.0));
+            self.scalars = ways.scalars.ahead(beta, 1.0);
         }
         let (mut gradient, mut slopes, sound) = self.gradient_at(&read, Some(&ways.pass()));
         let weight = ways.chooser.as_ref().map_or(1.0 / self.samples as f64, Chooser::weight);
