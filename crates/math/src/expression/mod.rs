@@ -40,6 +40,7 @@ pub use parser::{LONGEST, MOST_TERMS, Notation};
 
 pub(crate) use error::nearest;
 pub(crate) use function::sigmoid;
+pub(crate) use sampled::abbreviated;
 
 use function::{Binary, Function};
 use tree::Node;
