@@ -40,11 +40,12 @@ impl PlannedStage {
 
     /// Where the stage after this one, the `index`-th, begins when this one ended there.
     fn next_start(&self, end: &EndState, index: usize) -> Arc<dyn Start> {
-        let EndState { overlaps, weights, .. } = end.clone();
+        let EndState { overlaps, weights, spread, .. } = end.clone();
         match &self.restart {
-            None => Arc::new(Continued { overlaps, weights }),
+            None => Arc::new(Continued { overlaps, weights, spread }),
             Some(restart) => {
-                Arc::new(Restarted { before: overlaps, restart: restart.clone(), stage: index as u64 })
+                let (restart, stage) = (restart.clone(), index as u64);
+                Arc::new(Restarted { before: overlaps, restart, stage, spread })
             }
         }
     }
@@ -269,7 +270,7 @@ fn try_handing_over(stages: &[PlannedStage], seed: u64, source: &Source) -> Resu
         if before.restart.is_some() {
             let state = before.draft.start.draw(&setting);
             let next = state.and_then(|overlaps| {
-                let end = EndState { time: 0.0, saved: 0, overlaps, weights: None };
+                let end = EndState { time: 0.0, saved: 0, overlaps, weights: None, spread: None };
                 before.next_start(&end, index + 1).draw(&setting)
             });
             next.map_err(|error| Diagnostic::new(error).at_key(source, &key("restart")))?;

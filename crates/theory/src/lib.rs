@@ -31,6 +31,7 @@
 //! ```
 
 pub mod dmft;
+pub mod fluctuations;
 pub mod landscape;
 pub mod order_parameters;
 

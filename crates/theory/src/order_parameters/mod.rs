@@ -2,8 +2,8 @@
 
 mod flow;
 mod numerical;
-mod overlap_flow;
-mod row_flow;
+pub(crate) mod overlap_flow;
+pub(crate) mod row_flow;
 mod ways_flow;
 
 use didact_math::linalg::Mat;
