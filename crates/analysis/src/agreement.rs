@@ -31,6 +31,29 @@ pub fn largest_deviation(
     Ok(deviations.map(|z| if z.is_nan() { 0.0 } else { z }).fold(0.0, f64::max))
 }
 
+/// Fewest replicas of which a variance is compared.
+const FEWEST: usize = 3;
+
+/// Largest |z| between variances over replicas and predicted ones: z = sqrt((r − 1)/2) ln(s²/σ²), which is standard normal up to terms
+/// of order 1/r where (r − 1) s²/σ² is χ² with r − 1 degrees of freedom. `spreads` has the standard deviation and the number of the
+/// replicas at every time. Times with fewer than three replicas, or at which nothing scatters by the prediction, are left out.
+///
+/// The z of neighbouring times are correlated, as in [`largest_deviation`].
+pub fn largest_variance_deviation(
+    spreads: &[(f64, usize)],
+    predicted: &[f64],
+) -> Result<f64, AnalysisError> {
+    check_length("predicted standard deviations", spreads.len(), predicted.len())?;
+    let compared = spreads.iter().zip(predicted).filter(|((_, count), sd)| *count >= FEWEST && **sd > 0.0);
+    let mut scores = compared
+        .map(|((deviation, count), sd)| ((*count as f64 - 1.0) / 2.0).sqrt() * 2.0 * (deviation / sd).ln().abs())
+        .peekable();
+    if scores.peek().is_none() {
+        return Err(AnalysisError::Empty { what: "times with three replicas and a predicted spread" });
+    }
+    Ok(scores.fold(0.0, f64::max))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

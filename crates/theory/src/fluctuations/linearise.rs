@@ -31,6 +31,8 @@ pub(super) struct Lineariser<'a> {
 
 /// Steps of differences, in units of the size of what is differenced.
 const STEP: f64 = 1e-4;
+/// The same for averages without a closed form.
+const COARSE_STEP: f64 = 1e-2;
 /// The smallest such step: rounding then leaves nine digits of a derivative.
 const SMALLEST_STEP: f64 = 1e-7;
 /// Relative accuracy of averages where a rule has none in closed form.
@@ -88,6 +90,15 @@ impl<'a> Lineariser<'a> {
         let mut drift = vec![0.0; self.variables.len()];
         self.drift(state, &averages, &mut drift[..self.variables.moving]);
         drift
+    }
+
+    /// Second moments, A and N at a state.
+    pub(super) fn averages_at(&self, state: &Overlaps) -> (Moments, Averages) {
+        let covariance = state.covariance(&self.problem.spectrum);
+        let law = law(self.problem, &covariance, &state.scalars);
+        let moments = self.averager.average(&*self.problem.rule, &law, self.index());
+        let averages = self.averages(&law, &moments);
+        (moments, averages)
     }
 
     /// A, N and E[q]: closed forms, or those of the same samples as the diffusion.
@@ -165,7 +176,9 @@ impl<'a> Lineariser<'a> {
                 });
             }
         }
-        let by_scalar = (0..law.scalars.len()).map(|s| Some(differences.by_scalar(s))).collect();
+        // Sums over samples are not differenced at steps at which their error would show.
+        let step = if self.closed { STEP } else { COARSE_STEP };
+        let by_scalar = (0..law.scalars.len()).map(|s| Some(differences.by_scalar(s, step))).collect();
         Slopes { by_entry, by_scalar }
     }
 
@@ -320,7 +333,7 @@ impl<'a> Lineariser<'a> {
     }
 
     /// The linear map that spheres make of an increment (docs/derivations/fluctuations.md#eq-4); `None` without spheres.
-    fn projection(&self, state: &Overlaps) -> Option<Mat> {
+    pub(super) fn projection(&self, state: &Overlaps) -> Option<Mat> {
         let constraint = &self.problem.training.constraint;
         if constraint.sphere.is_none() && constraint.scalar_sphere.is_none() {
             return None;
@@ -404,8 +417,8 @@ impl<'a> Differences<'a> {
         })
     }
 
-    fn by_scalar(&self, s: usize) -> Slope {
-        richardson(STEP * self.law.scalars[s].abs().max(1.0), |by| {
+    fn by_scalar(&self, s: usize, step: f64) -> Slope {
+        richardson(step * self.law.scalars[s].abs().max(1.0), |by| {
             let mut moved = self.law.scalars.to_vec();
             moved[s] += by;
             self.averages(self.law.covariance, &moved)

@@ -8,9 +8,11 @@
 //!
 //! Derived in docs/derivations/fluctuations.md.
 
+mod engine;
 mod error;
 mod escape;
 mod linearise;
+mod mean;
 mod moments;
 mod observer;
 mod path;
@@ -20,6 +22,7 @@ mod start;
 mod theory;
 mod variables;
 
+pub use engine::{FluctuatingOde, FluctuationsKey, ScaledWord};
 pub use error::FluctuationError;
 pub use escape::EscapeLaw;
 pub use theory::{FluctuationTheory, Passage, Seed};

@@ -20,6 +20,9 @@ const JUMP_STEPS: [f64; 2] = [1e-6, 1e-7];
 /// A gradient jumps if its one-sided values differ by this share of the larger.
 const JUMP: f64 = 1e-3;
 
+/// Step of second differences along a direction of unit length.
+pub(super) const CURVATURE_STEP: f64 = 2e-3;
+
 /// Measures observables and their gradients.
 pub(super) struct Observer<'a> {
     pub(super) problem: &'a Problem,
@@ -174,11 +177,11 @@ impl Observer<'_> {
         let here = measure(state);
         for (column, value) in eigen.values.iter().enumerate().filter(|(_, v)| **v > 1e-12 * largest) {
             let direction: Vec<f64> = (0..covariance.rows()).map(|i| eigen.vectors[(i, column)]).collect();
-            let step = 3e-3;
-            let up = measure(&self.variables.moved(state, &direction, step));
-            let down = measure(&self.variables.moved(state, &direction, -step));
+            let [a, b, c, d] = [1.0, -1.0, 2.0, -2.0]
+                .map(|by| measure(&self.variables.moved(state, &direction, by * CURVATURE_STEP)));
             for (index, sum) in sums.iter_mut().enumerate() {
-                *sum += 0.5 * value * (up[index] - 2.0 * here[index] + down[index]) / (step * step);
+                let near = 16.0 * (a[index] + b[index]) - (c[index] + d[index]) - 30.0 * here[index];
+                *sum += 0.5 * value * near / (12.0 * CURVATURE_STEP * CURVATURE_STEP);
             }
         }
         sums

@@ -6,7 +6,7 @@
 
 use super::linearise::{Linearisation, Lineariser};
 use crate::order_parameters::overlap_flow::OverlapFlow;
-use didact_math::linalg::{Mat, eigenvalues_general};
+use didact_math::linalg::{Mat, dot, eigenvalues_general};
 use didact_math::ode::{self, Method, OdeEvent, Options, Saving, Stop, VectorField};
 use didact_model::{EngineError, Monitor, Overlaps};
 use rayon::prelude::*;
@@ -20,6 +20,8 @@ pub(super) struct Point {
     pub(super) state: Overlaps,
     /// d times the covariance of the state.
     pub(super) covariance: Mat,
+    /// d times the difference between the mean of replicas and the mean-field state; empty where it is not followed.
+    pub(super) shift: Vec<f64>,
 }
 
 /// How a path is followed.
@@ -44,6 +46,20 @@ pub(super) struct Path {
     pub(super) crossing: Option<Point>,
 }
 
+/// What drives the shift of the mean, per unit of the clock, beside the Jacobian: a function of state, coefficients and covariance.
+pub(super) type ShiftSource<'a> = &'a (dyn Fn(&Overlaps, &Linearisation, &Mat) -> Vec<f64> + Sync);
+
+/// What a path is asked for.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Asked<'a> {
+    /// Times, ascending.
+    pub(super) times: &'a [f64],
+    /// Ends the path at its first zero.
+    pub(super) watched: Option<Watched<'a>>,
+    /// Follows the shift of the mean.
+    pub(super) source: Option<ShiftSource<'a>>,
+}
+
 /// An observable as a function of the state, whose first zero ends the path.
 pub(super) type Watched<'a> = &'a (dyn Fn(&Overlaps) -> f64 + Sync);
 
@@ -57,14 +73,15 @@ pub(super) fn follow(
     lineariser: &mut Lineariser,
     start: &Overlaps,
     covariance: Mat,
-    times: &[f64],
-    watched: Option<Watched>,
+    asked: Asked,
     options: PathOptions,
     monitor: &dyn Monitor,
 ) -> Result<Path, EngineError> {
+    let Asked { times, watched, source } = asked;
     let end = times.last().copied().unwrap_or(0.0);
     let mut path = Path { points: Vec::new(), growth: vec![(0.0, 0.0)], error: 0.0, crossing: None };
-    let mut here = Point { time: 0.0, state: start.clone(), covariance };
+    let shift = if source.is_some() { vec![0.0; covariance.rows()] } else { Vec::new() };
+    let mut here = Point { time: 0.0, state: start.clone(), covariance, shift };
     let mut rest = times;
     while rest.first() == Some(&here.time) {
         path.points.push(here.clone());
@@ -95,12 +112,17 @@ pub(super) fn follow(
         path.error = path.error.max(panel.error());
         let so_far = path.growth.last().map_or(0.0, |(_, sum)| *sum);
         path.growth.push((panel.to, so_far + panel.growth()));
-        let (saved, covariance) = panel.integrate(&here.covariance, options)?;
+        let (mut saved, covariance, at_nodes) = panel.integrate(&here.covariance, options)?;
+        let mut shift = Vec::new();
+        if let Some(source) = source {
+            shift = panel.shift(&here, &at_nodes, source, &mut saved, options)?;
+        }
         rest = &rest[saved.len()..];
         path.points.extend(saved);
         let done = (panel.to - here.time) / end;
         monitor.advance(done);
-        here = Point { time: panel.to, state: panel.states.last().expect("a panel has an end").clone(), covariance };
+        let state = panel.states.last().expect("a panel has an end").clone();
+        here = Point { time: panel.to, state, covariance, shift };
         if panel.crossed {
             path.crossing = Some(here);
             return Ok(path);
@@ -288,8 +310,12 @@ impl Panel {
         if worst <= 3.0 * quadrature { 0.0 } else { worst }
     }
 
-    /// The covariance at the saved times and at the end.
-    fn integrate(&self, covariance: &Mat, options: PathOptions) -> Result<(Vec<Point>, Mat), EngineError> {
+    /// The covariance at the saved times, at the end and at all nodes but the first.
+    fn integrate(
+        &self,
+        covariance: &Mat,
+        options: PathOptions,
+    ) -> Result<(Vec<Point>, Mat, Vec<Mat>), EngineError> {
         let n = covariance.rows();
         let strongest = |i: usize| self.nodes.iter().map(|node| node.diffusion[(i, i)]).fold(0.0, f64::max);
         let size: Vec<f64> =
@@ -301,8 +327,10 @@ impl Panel {
                 time: *time,
                 state: state.clone(),
                 covariance: nothing.clone(),
+                shift: Vec::new(),
             });
-            return Ok((saved.collect(), nothing));
+            let at_nodes = vec![nothing.clone(); self.times.len() - 1];
+            return Ok((saved.collect(), nothing, at_nodes));
         }
         let size: Vec<f64> = size.iter().map(|s| s.max(1e-10 * largest)).collect();
         let scaled = |matrix: &Mat| {
@@ -318,11 +346,9 @@ impl Panel {
         };
         let mut field = Lyapunov::new(self, &size);
         let state = scaled(covariance);
-        let mut times: Vec<f64> = self.saved.iter().map(|(t, _)| *t).collect();
-        let with_end = times.last() == Some(&self.to);
-        if !with_end {
-            times.push(self.to);
-        }
+        let mut times: Vec<f64> = self.saved.iter().map(|(t, _)| *t).chain(self.times[1..].iter().copied()).collect();
+        times.sort_by(f64::total_cmp);
+        times.dedup();
         let relative = (0.1 * options.accuracy).max(1e-10);
         let solver = Options {
             method: Method::Dop853,
@@ -343,13 +369,100 @@ impl Panel {
         if !matches!(solution.report.stop, Stop::ReachedEnd) {
             return Err(EngineError::Stuck { replica: 0, reason: solution.report.to_string() });
         }
-        let points = self.saved.iter().zip(&solution.states).map(|((time, state), flat)| Point {
+        let at = |time: f64| {
+            let index = times.binary_search_by(|t| t.total_cmp(&time)).expect("a time that was asked for");
+            unscaled(&solution.states[index])
+        };
+        let points = self.saved.iter().map(|(time, state)| Point {
             time: *time,
             state: state.clone(),
-            covariance: unscaled(flat),
+            covariance: at(*time),
+            shift: Vec::new(),
         });
-        Ok((points.collect(), unscaled(&solution.last_state)))
+        let at_nodes = self.times[1..].iter().map(|t| at(*t)).collect();
+        Ok((points.collect(), unscaled(&solution.last_state), at_nodes))
     }
+}
+
+impl Panel {
+    /// The shift of the mean at the end, and at the saved points: dm/dτ = J m + source (docs/derivations/fluctuations.md#eq-14).
+    fn shift(
+        &self,
+        here: &Point,
+        at_nodes: &[Mat],
+        source: ShiftSource,
+        saved: &mut [Point],
+        options: PathOptions,
+    ) -> Result<Vec<f64>, EngineError> {
+        let covariances = std::iter::once(&here.covariance).chain(at_nodes);
+        let work: Vec<_> = self.states.iter().zip(&self.nodes).zip(covariances).collect();
+        let sources = work.par_iter().map(|((state, node), sigma)| source(state, node, sigma)).collect();
+        let mut field = Shifted { panel: self, weights: barycentric_weights(self.times.len() - 1), sources };
+        let times: Vec<f64> = saved.iter().map(|point| point.time).collect();
+        let relative = (0.1 * options.accuracy).max(1e-10);
+        let solver = Options { relative, absolute: relative, saving: Saving::Landing, ..Options::default() };
+        let request = ode::Request {
+            start: self.from,
+            state: &here.shift,
+            end: self.to,
+            save_at: &times,
+            events: &[],
+            options: &solver,
+        };
+        let solution = ode::solve_watched(&mut field, &request, &mut |_| ControlFlow::Continue(()))?;
+        if !matches!(solution.report.stop, Stop::ReachedEnd) {
+            return Err(EngineError::Stuck { replica: 0, reason: solution.report.to_string() });
+        }
+        for (point, shift) in saved.iter_mut().zip(&solution.states) {
+            point.shift.clone_from(shift);
+        }
+        Ok(solution.last_state)
+    }
+}
+
+/// dm/dτ = J m + source, both interpolated.
+struct Shifted<'p> {
+    panel: &'p Panel,
+    weights: Vec<f64>,
+    sources: Vec<Vec<f64>>,
+}
+
+impl VectorField for Shifted<'_> {
+    fn dimension(&self) -> usize {
+        self.sources[0].len()
+    }
+
+    fn derivative(&mut self, time: f64, state: &[f64], out: &mut [f64]) {
+        out.fill(0.0);
+        for (j, weight) in basis(&self.weights, &self.panel.times, time).into_iter().enumerate() {
+            if weight == 0.0 {
+                continue;
+            }
+            for (i, o) in out.iter_mut().enumerate() {
+                *o += weight * (self.sources[j][i] + dot(self.panel.nodes[j].jacobian.row(i), state));
+            }
+        }
+    }
+}
+
+/// Barycentric weights of the Chebyshev extrema.
+fn barycentric_weights(last: usize) -> Vec<f64> {
+    (0..=last)
+        .map(|j| {
+            let sign = if j % 2 == 0 { 1.0 } else { -1.0 };
+            if j == 0 || j == last { 0.5 * sign } else { sign }
+        })
+        .collect()
+}
+
+/// Weights of the nodes in the interpolant at a time.
+fn basis(weights: &[f64], times: &[f64], time: f64) -> Vec<f64> {
+    if let Some(hit) = times.iter().position(|t| *t == time) {
+        return (0..times.len()).map(|j| f64::from(j == hit)).collect();
+    }
+    let terms: Vec<f64> = weights.iter().zip(times).map(|(w, t)| w / (time - t)).collect();
+    let sum: f64 = terms.iter().sum();
+    terms.into_iter().map(|term| term / sum).collect()
 }
 
 /// dΣ/dτ = J Σ + Σ Jᵀ + D with interpolated coefficients, in units in which Σ is of order one.
@@ -366,14 +479,7 @@ struct Lyapunov {
 impl Lyapunov {
     fn new(panel: &Panel, size: &[f64]) -> Self {
         let n = size.len();
-        let m = panel.nodes.len() - 1;
-        // Barycentric weights of the Chebyshev extrema.
-        let weights = (0..=m)
-            .map(|j| {
-                let sign = if j % 2 == 0 { 1.0 } else { -1.0 };
-                if j == 0 || j == m { 0.5 * sign } else { sign }
-            })
-            .collect();
+        let weights = barycentric_weights(panel.nodes.len() - 1);
         let jacobian = |node: &Linearisation| Mat::from_fn(n, n, |i, j| node.jacobian[(i, j)] * size[j] / size[i]);
         let diffusion = |node: &Linearisation| {
             let mut flat = Vec::with_capacity(n * (n + 1) / 2);
@@ -392,16 +498,6 @@ impl Lyapunov {
             product: Mat::zeros(n, n),
         }
     }
-
-    /// Weights of the nodes in the interpolant at a time.
-    fn basis(&self, time: f64) -> Vec<f64> {
-        if let Some(hit) = self.times.iter().position(|t| *t == time) {
-            return (0..self.times.len()).map(|j| f64::from(j == hit)).collect();
-        }
-        let terms: Vec<f64> = self.weights.iter().zip(&self.times).map(|(w, t)| w / (time - t)).collect();
-        let sum: f64 = terms.iter().sum();
-        terms.into_iter().map(|term| term / sum).collect()
-    }
 }
 
 impl VectorField for Lyapunov {
@@ -412,7 +508,7 @@ impl VectorField for Lyapunov {
 
     fn derivative(&mut self, time: f64, state: &[f64], out: &mut [f64]) {
         let n = self.sigma.rows();
-        let basis = self.basis(time);
+        let basis = basis(&self.weights, &self.times, time);
         self.jacobian.fill(0.0);
         out.fill(0.0);
         for (j, weight) in basis.iter().enumerate().filter(|(_, w)| **w != 0.0) {

@@ -3,7 +3,7 @@
 use super::error::FluctuationError;
 use super::linearise::Lineariser;
 use super::observer::Observer;
-use super::path::{self, Path, PathOptions, Point};
+use super::path::{self, Asked, Path, PathOptions, Point};
 use super::start;
 use super::variables::Variables;
 use didact_math::linalg::{Mat, dot, eigenvalues_general, solve};
@@ -98,6 +98,10 @@ impl<'a> FluctuationTheory<'a> {
         Lineariser::new(self.problem, self.variables.clone(), self.needed, &self.centre, self.accuracy)
     }
 
+    pub(super) fn path_options(&self) -> PathOptions {
+        PathOptions { accuracy: self.accuracy, tolerance: self.tolerance }
+    }
+
     /// Sigma at the start, replicas of an earlier stage included.
     pub(super) fn start_sigma(&self, lineariser: &Lineariser) -> Mat {
         let mut spread = self.spread.clone();
@@ -130,8 +134,8 @@ impl<'a> FluctuationTheory<'a> {
     pub(super) fn follow(&self, times: &[f64], monitor: &dyn Monitor) -> Result<Path, FluctuationError> {
         let mut lineariser = self.lineariser();
         let sigma = self.start_sigma(&lineariser);
-        let options = PathOptions { accuracy: self.accuracy, tolerance: self.tolerance };
-        Ok(path::follow(&mut lineariser, &self.centre, sigma, times, None, options, monitor)?)
+        let asked = Asked { times, ..Asked::default() };
+        Ok(path::follow(&mut lineariser, &self.centre, sigma, asked, self.path_options(), monitor)?)
     }
 
     /// d Cov[o, o′] of a state with the covariance Σ.
@@ -144,10 +148,14 @@ impl<'a> FluctuationTheory<'a> {
         Ok(quadratic_forms(&gradients, &point.covariance))
     }
 
+    fn at_start(&self, covariance: Mat) -> Point {
+        Point { time: 0.0, state: self.centre.clone(), covariance, shift: Vec::new() }
+    }
+
     /// d Cov[o, o′] at the start.
     pub fn start_covariance(&self, observables: &[Arc<dyn Observable>]) -> Result<Mat, FluctuationError> {
         let covariance = self.start_sigma(&self.lineariser());
-        self.projected(&Point { time: 0.0, state: self.centre.clone(), covariance }, observables)
+        self.projected(&self.at_start(covariance), observables)
     }
 
     /// ∇o D ∇o′ at the start, per unit of the clock: d² times the covariance of the increments of one step.
@@ -155,7 +163,7 @@ impl<'a> FluctuationTheory<'a> {
         let mut lineariser = self.lineariser();
         lineariser.prepare(&self.centre);
         let covariance = lineariser.at(&self.centre).diffusion;
-        self.projected(&Point { time: 0.0, state: self.centre.clone(), covariance }, observables)
+        self.projected(&self.at_start(covariance), observables)
     }
 
     /// d Cov[o, o′] at every time.
@@ -190,9 +198,9 @@ impl<'a> FluctuationTheory<'a> {
         let no_crossing = || FluctuationError::NoCrossing { observable: observable.name(), level, until };
         let mut lineariser = self.lineariser();
         let sigma = self.start_sigma(&lineariser);
-        let options = PathOptions { accuracy: self.accuracy, tolerance: self.tolerance };
+        let asked = Asked { times: &[until], watched: Some(&measure), ..Asked::default() };
         let path =
-            path::follow(&mut lineariser, &self.centre, sigma, &[until], Some(&measure), options, &NoMonitor)?;
+            path::follow(&mut lineariser, &self.centre, sigma, asked, self.path_options(), &NoMonitor)?;
         let point = path.crossing.ok_or_else(no_crossing)?;
         let variance = self.passage_variance(&lineariser, &point, observable)?;
         Ok(Passage { time: point.time, variance })

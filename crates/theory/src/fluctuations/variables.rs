@@ -85,15 +85,6 @@ impl Variables {
         self.moving - self.shape.scalars + s
     }
 
-    /// The numbers of a state.
-    pub(super) fn pack(&self, overlaps: &Overlaps) -> Vec<f64> {
-        let value = |variable: &Variable| match *variable {
-            Variable::Entry { block, i, j } => overlaps.blocks[block][(i, j)],
-            Variable::Scalar(s) => overlaps.scalars[s],
-        };
-        self.list.iter().map(value).collect()
-    }
-
     /// A state with a direction added to it.
     pub(super) fn moved(&self, overlaps: &Overlaps, direction: &[f64], by: f64) -> Overlaps {
         let mut moved = overlaps.clone();
