@@ -88,4 +88,28 @@ mod tests {
         // Binomial deviation √(20000 · 0.05 · 0.95) = 31.
         assert!((beyond - 1000).abs() < 4 * 31, "{beyond}");
     }
+
+    #[test]
+    fn scores_of_variances_are_logarithms_of_their_ratio() {
+        // √(8/2) ln(4/1) of nine replicas; times with two replicas, and at which nothing scatters, are left out.
+        let z = largest_variance_deviation(&[(2.0, 9), (50.0, 2), (1e-9, 9)], &[1.0, 1.0, 0.0]);
+        assert!((z.expect("z") - 2.0 * 4f64.ln()).abs() < 1e-14);
+        assert!(largest_variance_deviation(&[(2.0, 2)], &[1.0]).is_err());
+        assert!(largest_variance_deviation(&[(2.0, 9)], &[]).is_err());
+        assert_eq!(largest_variance_deviation(&[(0.0, 9)], &[1.0]), Ok(f64::INFINITY));
+    }
+
+    #[test]
+    fn variances_of_the_right_theory_have_normal_scores() {
+        let mut noise = Noise::new(21);
+        let (times, replicas, mut beyond) = (4_000, 100, 0);
+        for _ in 0..times {
+            let draws: Vec<f64> = (0..replicas).map(|_| noise.normal()).collect();
+            let spread = SampleMean::of(draws.iter().copied());
+            let z = largest_variance_deviation(&[(spread.deviation, spread.count)], &[1.0]).expect("z");
+            beyond += usize::from(z > 1.96);
+        }
+        // 5 % of 4000, with a binomial error of 13.8 and a correction of order 1/r.
+        assert!((150..=260).contains(&beyond), "{beyond}");
+    }
 }

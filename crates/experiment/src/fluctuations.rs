@@ -211,7 +211,18 @@ fn times(arguments: &Arguments) -> Result<Vec<f64>, QuantityError> {
     if times.iter().any(|t| *t < 0.0) || !ascending {
         return Err(refused("input `times` must ascend from 0 on"));
     }
+    followed("times", times.last().copied().unwrap_or(0.0))?;
     Ok(times)
+}
+
+/// The last value of alpha up to which a covariance is followed: explicit integrators take steps of order one.
+const LONGEST: f64 = 1e6;
+
+fn followed(name: &str, time: f64) -> Result<(), QuantityError> {
+    if time <= LONGEST {
+        return Ok(());
+    }
+    Err(refused(format!("input `{name}` reaches {time:e}; up to alpha = {LONGEST:e} can be followed")))
 }
 
 fn positive(arguments: &Arguments, name: &'static str) -> Result<f64, QuantityError> {
@@ -259,6 +270,7 @@ fn passage_time(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let problem = problem(arguments, true)?;
     let observable = one_observable(arguments, &problem)?;
     let until = positive(arguments, "until")?;
+    followed("until", until)?;
     let found = theory(&problem)?.passage(&observable, arguments.number("level"), until);
     let Passage { time, variance } = found.map_err(refused)?;
     Ok(vec![("time", json!(time)), ("variance", json!(variance))])
@@ -271,6 +283,7 @@ fn required_dimension(arguments: &Arguments) -> Result<Answer, QuantityError> {
     if time < 0.0 {
         return Err(refused(format!("input `time` is {time}; expected zero or a positive number")));
     }
+    followed("time", time)?;
     let found = theory(&problem)?.required_dimension(&observable, time, relative).map_err(refused)?;
     Ok(vec![("dimension", json!(found))])
 }

@@ -1,5 +1,6 @@
 //! Drift, Jacobian and diffusion of the overlaps at a state: the coefficients of the linear equation of fluctuations.
 
+use super::closed::PolynomialKick;
 use super::moments::{Averager, Moments};
 use super::products::ProductIndex;
 use super::variables::{Variable, Variables};
@@ -26,7 +27,9 @@ pub(super) struct Lineariser<'a> {
     pub(super) needed: Needed,
     pub(super) averager: Averager,
     /// Whether averages of the rule have closed forms, which can be differenced.
-    closed: bool,
+    pub(super) closed: bool,
+    /// The kick as a polynomial whose second moments have closed forms.
+    polynomial: Option<PolynomialKick>,
 }
 
 /// Steps of differences, in units of the size of what is differenced.
@@ -50,15 +53,27 @@ impl<'a> Lineariser<'a> {
         let covariance = start.covariance(&problem.spectrum);
         problem.rule.averages(&law(problem, &covariance, &start.scalars), needed, &mut averages);
         let closed = averages.error == 0.0;
-        Self { problem, variables, needed, averager: Averager::new(accuracy), closed }
+        let polynomial = if closed { PolynomialKick::of(&*problem.rule) } else { None };
+        Self { problem, variables, needed, averager: Averager::new(accuracy), closed, polynomial }
     }
 
     fn index(&self) -> ProductIndex {
         ProductIndex::new(self.variables.shape, !self.closed)
     }
 
+    /// Second moments of the products of a sample.
+    fn moments(&self, law: &Law) -> Moments {
+        match &self.polynomial {
+            Some(kick) => kick.moments(law, self.index()),
+            None => self.averager.average(&*self.problem.rule, law, self.index()),
+        }
+    }
+
     /// Chooses the quadrature that serves at this state and those near it.
     pub(super) fn prepare(&mut self, state: &Overlaps) {
+        if self.polynomial.is_some() {
+            return;
+        }
         let covariance = state.covariance(&self.problem.spectrum);
         let index = self.index();
         let law = law(self.problem, &covariance, &state.scalars);
@@ -68,7 +83,7 @@ impl<'a> Lineariser<'a> {
     pub(super) fn at(&self, state: &Overlaps) -> Linearisation {
         let covariance = state.covariance(&self.problem.spectrum);
         let law = law(self.problem, &covariance, &state.scalars);
-        let moments = self.averager.average(&*self.problem.rule, &law, self.index());
+        let moments = self.moments(&law);
         let averages = self.averages(&law, &moments);
         let n = self.variables.len();
         let mut drift = vec![0.0; n];
@@ -96,7 +111,7 @@ impl<'a> Lineariser<'a> {
     pub(super) fn averages_at(&self, state: &Overlaps) -> (Moments, Averages) {
         let covariance = state.covariance(&self.problem.spectrum);
         let law = law(self.problem, &covariance, &state.scalars);
-        let moments = self.averager.average(&*self.problem.rule, &law, self.index());
+        let moments = self.moments(&law);
         let averages = self.averages(&law, &moments);
         (moments, averages)
     }

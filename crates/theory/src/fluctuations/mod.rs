@@ -8,6 +8,7 @@
 //!
 //! Derived in docs/derivations/fluctuations.md.
 
+mod closed;
 mod engine;
 mod error;
 mod escape;

@@ -33,6 +33,17 @@ pub(super) struct PathOptions {
     pub(super) tolerance: f64,
 }
 
+impl PathOptions {
+    /// Relative tolerance of a step of the mean, and relative accuracy of averages that have no closed form: steps much more accurate
+    /// than these would only cost time.
+    fn of_mean(self, closed: bool) -> (f64, f64) {
+        if closed || self.accuracy < 1e-5 {
+            return (self.tolerance, self.tolerance.max(1e-9));
+        }
+        (0.1 * self.accuracy, 1e-2 * self.accuracy)
+    }
+}
+
 /// What was found along a path.
 #[derive(Debug, Clone)]
 pub(super) struct Path {
@@ -195,7 +206,8 @@ impl Panel {
             all.sort_by(f64::total_cmp);
             all.dedup();
             let mut flow = OverlapFlow::new(lineariser.problem, &here.state, lineariser.needed);
-            flow.averages.accuracy = Some(options.tolerance.max(1e-9));
+            let (relative, averages) = options.of_mean(lineariser.closed);
+            flow.averages.accuracy = Some(averages);
             let layout = flow.layout.clone();
             let state = layout.pack(&here.state);
             let function = watched.map(|watched| {
@@ -205,8 +217,8 @@ impl Panel {
             let events: Vec<OdeEvent> = function.into_iter().filter(|_| !crossed).collect();
             let solver = Options {
                 method: Method::Dop853,
-                relative: options.tolerance,
-                absolute: 1e-3 * options.tolerance,
+                relative,
+                absolute: 1e-3 * relative,
                 saving: Saving::Landing,
                 ..Options::default()
             };

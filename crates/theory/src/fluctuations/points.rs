@@ -189,14 +189,14 @@ fn laguerre(a: f64) -> Vec<(f64, f64)> {
 }
 
 /// Fields at which properties of a rule are tried: fixed numbers without pattern, of all signs.
-fn trial_fields(rule: &dyn LocalRule, trial: usize) -> Vec<f64> {
+pub(super) fn trial_fields(rule: &dyn LocalRule, trial: usize) -> Vec<f64> {
     let rows = rule.shape().rows();
     (0..rows).map(|j| 4.0 * (((trial * rows + j + 1) as f64) * 0.754_877_666_246_693).fract() - 2.0).collect()
 }
 
 const TRIALS: usize = 12;
 
-fn kick_at(rule: &dyn LocalRule, scalars: &[f64], fields: &[f64], noise: f64) -> Vec<f64> {
+pub(super) fn kick_at(rule: &dyn LocalRule, scalars: &[f64], fields: &[f64], noise: f64) -> Vec<f64> {
     let mut kick = Kick::new(rule.shape());
     rule.kick(&Sample { fields, scalars, noise }, &mut kick);
     let Kick { mut rows, scalars } = kick;
