@@ -27,6 +27,9 @@ impl FigureChecks<'_> {
     /// One series: what it draws, in which style, along which key. Names of runs, measures and scans are known to exist.
     pub(crate) fn series(&self, series: &Series) -> Result<(), Wrong> {
         if series.band.is_some() {
+            if series.band.is_some_and(|band| band.runs() == 0.0) {
+                return Err(("band", Diagnostic::new("`of-mean` is 0; a mean is of at least 1 run")));
+            }
             if series.run.is_none() {
                 return Err(("band", Diagnostic::new("`band` belongs to a series of a run")));
             }

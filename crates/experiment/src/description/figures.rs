@@ -148,7 +148,7 @@ pub enum NamedBand {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct BandOfMean {
     /// How many runs it is the mean of.
-    #[schemars(range(min = 1))]
+    #[schemars(range(max = 1_000_000))]
     pub of_mean: u32,
 }
 

@@ -104,6 +104,7 @@ pub(super) fn follow(
     let nodes = if options.accuracy < 1e-5 { 12 } else { 6 };
     lineariser.prepare(&here.state);
     let mut first = lineariser.at(&here.state);
+    finite(&first, here.time)?;
     let norm = row_norm(&first.jacobian).max(1e-300);
     let mut length = (1.0 / norm).min(end);
     while here.time < end {
@@ -156,6 +157,16 @@ fn shrink(excess: f64, nodes: usize) -> f64 {
 /// By how much the next panel may be longer.
 fn grow(excess: f64, nodes: usize) -> f64 {
     (0.8 * excess.max(1e-30).powf(-1.0 / nodes as f64)).clamp(0.5, 3.0)
+}
+
+/// Refuses coefficients that are no numbers.
+fn finite(node: &Linearisation, time: f64) -> Result<(), EngineError> {
+    if node.jacobian.is_finite() && node.diffusion.is_finite() {
+        return Ok(());
+    }
+    Err(EngineError::Fluctuations(format!(
+        "drift or covariance of a step are not finite after time {time}\n\nhint: use a smaller learning rate"
+    )))
 }
 
 fn row_norm(matrix: &Mat) -> f64 {
@@ -257,6 +268,7 @@ impl Panel {
             let saved = inside.iter().map(|t| (*t, state_at(*t))).collect();
             let mut nodes = vec![first];
             nodes.extend(states[1..].par_iter().map(|s| lineariser.at(s)).collect::<Vec<_>>());
+            nodes.iter().try_for_each(|node| finite(node, from))?;
             let times = std::iter::once(from).chain(chebyshev).collect();
             let length = to - from;
             return Ok(Self { from, to, length, times, states, nodes, saved, crossed, ended });

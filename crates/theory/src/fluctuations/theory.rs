@@ -245,8 +245,8 @@ impl<'a> FluctuationTheory<'a> {
         let mut lineariser = self.lineariser();
         lineariser.prepare(&self.centre);
         let here = lineariser.at(&self.centre);
-        let drift = here.drift.iter().fold(0.0, |worst: f64, x| worst.max(x.abs()));
-        if drift > FIXED {
+        let drift = here.drift.iter().fold(0.0, |worst: f64, x| if x.is_finite() { worst.max(x.abs()) } else { f64::INFINITY });
+        if !drift.is_finite() || !here.jacobian.is_finite() || drift > FIXED {
             return Err(FluctuationError::NoFixedPoint { drift: rounded(drift) });
         }
         let mut rates: Vec<f64> = eigenvalues_general(&here.jacobian).iter().map(|(real, _)| *real).collect();
