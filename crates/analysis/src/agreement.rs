@@ -39,14 +39,13 @@ const FEWEST: usize = 3;
 /// replicas at every time. Times with fewer than three replicas, or at which nothing scatters by the prediction, are left out.
 ///
 /// The z of neighbouring times are correlated, as in [`largest_deviation`].
-pub fn largest_variance_deviation(
-    spreads: &[(f64, usize)],
-    predicted: &[f64],
-) -> Result<f64, AnalysisError> {
+pub fn largest_variance_deviation(spreads: &[(f64, usize)], predicted: &[f64]) -> Result<f64, AnalysisError> {
     check_length("predicted standard deviations", spreads.len(), predicted.len())?;
     let compared = spreads.iter().zip(predicted).filter(|((_, count), sd)| *count >= FEWEST && **sd > 0.0);
     let mut scores = compared
-        .map(|((deviation, count), sd)| ((*count as f64 - 1.0) / 2.0).sqrt() * 2.0 * (deviation / sd).ln().abs())
+        .map(|((deviation, count), sd)| {
+            ((*count as f64 - 1.0) / 2.0).sqrt() * 2.0 * (deviation / sd).ln().abs()
+        })
         .peekable();
     if scores.peek().is_none() {
         return Err(AnalysisError::Empty { what: "times with three replicas and a predicted spread" });

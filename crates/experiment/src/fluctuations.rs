@@ -109,7 +109,11 @@ static QUANTITIES: &[Quantity] = &[
             number("rate", None, "rate of growth per unit of alpha"),
             number("level", None, "distance from the plateau that counts as escape"),
             number("dimension", None, "d"),
-            number("variance", None, "d times the variance that the noise and the start feed into the direction"),
+            number(
+                "variance",
+                None,
+                "d times the variance that the noise and the start feed into the direction",
+            ),
             number("mean", Some("0"), "sqrt(d) times the mean distance at the start"),
             Input {
                 name: "directions",
@@ -151,7 +155,9 @@ fn problem(arguments: &Arguments, with_training: bool) -> Result<Problem, Quanti
     let training =
         if with_training { arguments.value("training").clone() } else { json!({ "learning-rate": 1.0 }) };
     if training.get("stage").is_some() {
-        return Err(refused("input `training`: fluctuations of a schedule are those of a run, not of a quantity"));
+        return Err(refused(
+            "input `training`: fluctuations of a schedule are those of a run, not of a quantity",
+        ));
     }
     let description = json!({
         "title": "quantity",
@@ -200,7 +206,9 @@ fn one_observable(arguments: &Arguments, problem: &Problem) -> Result<Arc<dyn Ob
 /// Refuses what a state of overlaps does not have.
 fn plain(observables: &[Arc<dyn Observable>]) -> Result<(), QuantityError> {
     match observables.iter().find(|o| o.needs_training_set() || o.needs_velocities()) {
-        Some(other) => Err(refused(format!("`{}` is no observable of plain one-pass training", other.name()))),
+        Some(other) => {
+            Err(refused(format!("`{}` is no observable of plain one-pass training", other.name())))
+        }
         None => Ok(()),
     }
 }

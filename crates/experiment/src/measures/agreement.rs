@@ -74,17 +74,20 @@ impl MeasureDefinition for AgreementMeasure {
         let Self { theory, simulation, observable, window, errors: from } = self;
         findings.at_each_point(|point| {
             let (times, predicted, _) = findings.curve(point, theory, observable, *window)?;
-            let (simulated_times, means, mut errors) = findings.curve(point, simulation, observable, *window)?;
+            let (simulated_times, means, mut errors) =
+                findings.curve(point, simulation, observable, *window)?;
             if times != simulated_times {
                 return Err(format!("`{theory}` and `{simulation}` saved different times").into());
             }
             if *from == ErrorsFrom::Theory {
-                let (_, predicted, _) = findings.curve(point, theory, &deviation_column(observable), *window)?;
+                let (_, predicted, _) =
+                    findings.curve(point, theory, &deviation_column(observable), *window)?;
                 let column = findings.table(point, simulation)?.mean(observable).unwrap_or_default();
                 let times = &findings.table(point, simulation)?.times;
-                let counts = times.iter().zip(&column).filter(|(t, m)| {
-                    **t >= window[0] && **t <= window[1] && m.count > 0
-                });
+                let counts = times
+                    .iter()
+                    .zip(&column)
+                    .filter(|(t, m)| **t >= window[0] && **t <= window[1] && m.count > 0);
                 let counts: Vec<f64> = counts.map(|(_, m)| m.count as f64).collect();
                 errors = predicted.iter().zip(&counts).map(|(sd, count)| sd / count.sqrt()).collect();
             } else if findings.table(point, simulation)?.replicas() < 2 {

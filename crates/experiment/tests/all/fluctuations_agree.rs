@@ -22,20 +22,23 @@ fn problem(sections: &Value) -> Problem {
 /// Every variance and covariance of the observables at every time is the predicted one within four standard errors, at both dimensions.
 ///
 /// Of r Gaussian replicas a covariance has the variance (V_a V_b + C_ab²)/(r − 1).
-fn replicas_scatter_as_predicted(about: &str, sections: &Value, times: &[f64], names: &[&str], dimensions: [u64; 2]) {
+fn replicas_scatter_as_predicted(
+    about: &str,
+    sections: &Value,
+    times: &[f64],
+    names: &[&str],
+    dimensions: [u64; 2],
+) {
     const REPLICAS: u32 = 600;
     for dimension in dimensions {
         let mut sections = sections.clone();
         sections["data"]["dimension"] = json!(dimension);
         let problem = problem(&sections);
-        let observables: Vec<_> = names.iter().flat_map(|n| observable::parse(n, &problem).unwrap()).collect();
+        let observables: Vec<_> =
+            names.iter().flat_map(|n| observable::parse(n, &problem).unwrap()).collect();
         let theory = FluctuationTheory::new(&problem, Needed::DriftAndNoise, 1e-4).unwrap();
         let predicted = theory.covariances(times, &observables).unwrap();
-        let record = Record {
-            replicas: REPLICAS,
-            seed: 11,
-            ..Record::new(times.to_vec(), observables)
-        };
+        let record = Record { replicas: REPLICAS, seed: 11, ..Record::new(times.to_vec(), observables) };
         let simulated = Reduced.run(&problem, &record, &NoMonitor).unwrap();
         for (at, predicted) in predicted.iter().enumerate() {
             let columns: Vec<Vec<f64>> =
@@ -72,7 +75,13 @@ fn committees_of_erf_units_with_noise() {
         "start": { "q": [[0.4, 0.1], [0.1, 0.3]], "r": [[0.25, 0.05], [0.0, 0.2]] },
         "data": {},
     });
-    replicas_scatter_as_predicted("erf 2-2", &sections, &[0.5, 2.0], &["R[0,0]", "Q[0,1]", "loss"], [200, 800]);
+    replicas_scatter_as_predicted(
+        "erf 2-2",
+        &sections,
+        &[0.5, 2.0],
+        &["R[0,0]", "Q[0,1]", "loss"],
+        [200, 800],
+    );
 }
 
 #[test]
@@ -83,7 +92,13 @@ fn relu_units_on_two_eigenspaces_from_a_random_start_with_sampled_teachers() {
         "start": { "students": { "law": "sphere", "radius": 0.8 }, "teachers": "sampled" },
         "data": { "spectrum": { "kind": "explicit", "eigenvalues": [2.0, 0.5], "weights": [0.25, 0.75] } },
     });
-    replicas_scatter_as_predicted("relu", &sections, &[0.0, 1.0], &["R[0,0]", "Q[0,0]", "T[0,0]", "loss"], [400, 1600]);
+    replicas_scatter_as_predicted(
+        "relu",
+        &sections,
+        &[0.0, 1.0],
+        &["R[0,0]", "Q[0,0]", "T[0,0]", "loss"],
+        [400, 1600],
+    );
 }
 
 #[test]
@@ -100,14 +115,26 @@ fn batches_decay_spheres_and_trained_outputs() {
         "data": { "spectrum": { "kind": "explicit", "eigenvalues": [2.0, 0.5], "weights": [0.25, 0.75] } },
         "training": { "learning-rate": 1.0, "constraint": { "sphere": "tangent" } },
     });
-    replicas_scatter_as_predicted("sphere", &sphere, &[1.0], &["R[0,0]", "Q[0,0]", "Q[0,1]", "loss"], [200, 800]);
+    replicas_scatter_as_predicted(
+        "sphere",
+        &sphere,
+        &[1.0],
+        &["R[0,0]", "Q[0,0]", "Q[0,1]", "loss"],
+        [200, 800],
+    );
     let trained = json!({
         "model": { "family": "committee", "students": 2, "teachers": 1, "activation": "erf(z/sqrt2)", "train-output": true },
         "start": { "q": [[0.5, 0.1], [0.1, 0.4]], "r": [[0.2], [-0.1]], "scalars": [0.8, 0.3] },
         "data": {},
         "training": { "learning-rate": 1.0, "label-noise": 0.2, "scalar-ratio": 0.5 },
     });
-    replicas_scatter_as_predicted("outputs", &trained, &[1.0], &["R[0,0]", "scalar[0]", "scalar[1]", "loss"], [200, 800]);
+    replicas_scatter_as_predicted(
+        "outputs",
+        &trained,
+        &[1.0],
+        &["R[0,0]", "scalar[0]", "scalar[1]", "loss"],
+        [200, 800],
+    );
 }
 
 #[test]
@@ -148,7 +175,13 @@ fn quadratic_networks() {
         "start": { "q": [[0.8, 0.2], [0.2, 0.6]], "r": [[0.4], [-0.3]] },
         "data": {},
     });
-    replicas_scatter_as_predicted("quadratic", &sections, &[0.5, 1.5], &["R[0,0]", "Q[0,1]", "loss"], [400, 1600]);
+    replicas_scatter_as_predicted(
+        "quadratic",
+        &sections,
+        &[0.5, 1.5],
+        &["R[0,0]", "Q[0,1]", "loss"],
+        [400, 1600],
+    );
 }
 
 #[test]
@@ -169,5 +202,11 @@ fn models_without_closed_forms() {
         "start": { "q": [[1.0]], "r": [[0.2]], "scalars": [0.4] },
         "data": {},
     });
-    replicas_scatter_as_predicted("formula", &formula, &[1.0], &["R[0,0]", "Q[0,0]", "scalar[0]", "loss"], [200, 800]);
+    replicas_scatter_as_predicted(
+        "formula",
+        &formula,
+        &[1.0],
+        &["R[0,0]", "Q[0,0]", "scalar[0]", "loss"],
+        [200, 800],
+    );
 }

@@ -1,8 +1,8 @@
 //! Runs of `ode` with fluctuations: columns, events, stages, figures, measures and refusals.
 
 use crate::common::{checked, empty_folder};
-use didact_experiment::quantities::{self, NoAnswer};
 use didact_experiment::Experiment;
+use didact_experiment::quantities::{self, NoAnswer};
 use didact_model::{NoMonitor, Trajectory};
 use serde_json::json;
 
@@ -49,7 +49,11 @@ fn standard_deviations_stand_behind_the_columns_and_the_mean_stays_as_it_is() {
     let event = |name: &str| with.events.iter().find(|e| e.name == name).unwrap().times[0].unwrap();
     assert!((event("half") - 2.24983479756).abs() < 1e-6);
     assert!((400.0 * event("sd(half)").powi(2) / 4.53880129206 - 1.0).abs() < 1e-3);
-    assert!(with.notes.iter().any(|note| note.starts_with("fluctuations: largest kappa ")), "{:?}", with.notes);
+    assert!(
+        with.notes.iter().any(|note| note.starts_with("fluctuations: largest kappa ")),
+        "{:?}",
+        with.notes
+    );
 }
 
 #[test]
@@ -60,7 +64,8 @@ fn a_run_cut_in_two_by_time_is_the_whole_run() {
     let whole = table(&description(", fluctuations = true", ""));
     // The event that ends a stage changes nothing where the drift does not change.
     for until in ["{ time = 1.7 }", "{ observable = \"loss\", crossing = \"falls\", level = 0.08 }"] {
-        let text = description(", fluctuations = true", "").replace("[record]", &format!("{}[record]", stage(until, "1.0")));
+        let text = description(", fluctuations = true", "")
+            .replace("[record]", &format!("{}[record]", stage(until, "1.0")));
         let cut = table(&text);
         assert_eq!(cut.column_names().collect::<Vec<_>>(), whole.column_names().collect::<Vec<_>>());
         for name in ["sd(loss)", "sd(R[0,0])"] {
@@ -141,7 +146,8 @@ style = "band"
     assert!(value("spread") > 0.0 && value("spread") < 4.0, "{}", value("spread"));
     assert!(value("mean") < 4.5, "{}", value("mean"));
     // A wrong theory is seen: twice the dimension has half the variance.
-    let wrong = text.replace("fluctuations = true", "fluctuations = true, set = { \"data.dimension\" = 800 }");
+    let wrong =
+        text.replace("fluctuations = true", "fluctuations = true, set = { \"data.dimension\" = 800 }");
     let finished = checked(&wrong).unwrap_or_else(|e| panic!("{e}")).execute(&folder, &NoMonitor).unwrap();
     let measured = finished.measured.iter().find(|m| m.name == "spread").unwrap();
     assert!(measured.values[0].as_ref().unwrap().value > 5.0);
@@ -150,31 +156,42 @@ style = "band"
 #[test]
 fn what_has_no_band_is_refused_before_anything_runs() {
     let series = |band: &str, more: &str| {
-        format!("[[figure]]\nname = \"f\"\n[[figure.panel]]\n[[figure.panel.series]]\nrun = \"a\"\nband = {band}\n{more}")
+        format!(
+            "[[figure]]\nname = \"f\"\n[[figure.panel]]\n[[figure.panel.series]]\nrun = \"a\"\nband = {band}\n{more}"
+        )
     };
     let on = ", fluctuations = true";
     let no_dimension = description(on, "").replace("data = { dimension = 400 }\n", "");
-    let training_set = description(on, "").replace("dimension = 400", "dimension = 400, samples = 100").replace(
-        "learning-rate = 1.0\n",
-        "learning-rate = 1.0\nscaling = \"plain\"\n",
-    ).replace("[record]\n", "[record]\nclock = \"steps\"\n").replace("[0, 1, 2.5, 5]", "[0, 1]");
-    let plain_scaled = description(", fluctuations = \"scaled\"", "").replace(
-        "learning-rate = 1.0\n",
-        "learning-rate = 0.001\nscaling = \"plain\"\n",
-    );
-    let decayed = description(on, "").replace("learning-rate = 1.0\n", "learning-rate = 1.0\nmomentum = { rate = 2.0 }\n");
+    let training_set = description(on, "")
+        .replace("dimension = 400", "dimension = 400, samples = 100")
+        .replace("learning-rate = 1.0\n", "learning-rate = 1.0\nscaling = \"plain\"\n")
+        .replace("[record]\n", "[record]\nclock = \"steps\"\n")
+        .replace("[0, 1, 2.5, 5]", "[0, 1]");
+    let plain_scaled = description(", fluctuations = \"scaled\"", "")
+        .replace("learning-rate = 1.0\n", "learning-rate = 0.001\nscaling = \"plain\"\n");
+    let decayed = description(on, "")
+        .replace("learning-rate = 1.0\n", "learning-rate = 1.0\nmomentum = { rate = 2.0 }\n");
     let frozen = description(", fluctuations = true, mean-correction = true", "")
         .replace("learning-rate = 1.0\n", "learning-rate = 1.0\nconstraint = { off-frozen = true }\n");
     let measure = "[[measure]]\nname = \"m\"\nkind = \"variance-agreement\"\ntheory = \"a\"\nsimulation = \"a\"\nobservable = \"loss\"\nwindow = [0, 1]\n";
     let cases = [
         (no_dimension, "run `a`: a band needs `data.dimension`"),
-        (description("", "").replace("engine = \"ode\"", "engine = \"reduced\", fluctuations = true"), "run `a`: `fluctuations` belongs to engine `ode`, not `reduced`"),
+        (
+            description("", "").replace("engine = \"ode\"", "engine = \"reduced\", fluctuations = true"),
+            "run `a`: `fluctuations` belongs to engine `ode`, not `reduced`",
+        ),
         (training_set, "run `a`: fluctuations are those of one-pass training; here is a training set"),
         (plain_scaled, "run `a`: `fluctuations = \"scaled\"` needs `scaling = \"per-dimension\"`"),
         (description(", mean-correction = true", ""), "run `a`: `mean-correction` needs `fluctuations`"),
         (frozen, "run `a`: no mean correction with `off-frozen`"),
-        (decayed, "run `a`: fluctuations are known for plain descent, with batches, weight decay, spheres and stages; not with `training.momentum`"),
-        (description("", &series("\"theory\"", "")), "the run `a` has no band: it needs `fluctuations = true`"),
+        (
+            decayed,
+            "run `a`: fluctuations are known for plain descent, with batches, weight decay, spheres and stages; not with `training.momentum`",
+        ),
+        (
+            description("", &series("\"theory\"", "")),
+            "the run `a` has no band: it needs `fluctuations = true`",
+        ),
         (description(on, &series("\"theory\"", "style = \"markers\"\n")), "`band` needs `style = \"line\"`"),
         (description("", measure), "run `a` has no column `sd(loss)`"),
     ];
@@ -188,7 +205,10 @@ fn what_has_no_band_is_refused_before_anything_runs() {
 #[test]
 fn a_random_start_is_followed_from_its_centre_in_one_curve() {
     let text = description(", fluctuations = true", "")
-        .replace("start = { q = [[0.5]], r = [[0.2]] }\n", "start = { students = { law = \"gaussian\", deviation = 0.5 } }\n")
+        .replace(
+            "start = { q = [[0.5]], r = [[0.2]] }\n",
+            "start = { students = { law = \"gaussian\", deviation = 0.5 } }\n",
+        )
         .replace("[record]\n", "[record]\nreplicas = 50\n");
     let table = table(&text);
     assert_eq!(table.replicas(), 1);
@@ -210,14 +230,18 @@ fn the_mean_of_replicas_is_shifted_as_the_correction_says() {
 #[test]
 fn quantities_refuse_in_the_words_of_their_inputs() {
     let model = json!({ "family": "committee", "students": 1, "teachers": 1, "activation": "linear" });
-    let refused = |path: &str, inputs: serde_json::Value| {
-        match quantities::compute(path, inputs.as_object().unwrap()) {
-            Err(NoAnswer::Refused(why)) => why,
-            other => panic!("{path}: {other:?}"),
-        }
+    let refused = |path: &str, inputs: serde_json::Value| match quantities::compute(
+        path,
+        inputs.as_object().unwrap(),
+    ) {
+        Err(NoAnswer::Refused(why)) => why,
+        other => panic!("{path}: {other:?}"),
     };
     let negative = json!({ "rate": -1, "level": 0.2, "dimension": 800, "variance": 0.08 });
-    assert_eq!(refused("fluctuations/escape-law", negative), "input `rate` is -1; expected a positive number");
+    assert_eq!(
+        refused("fluctuations/escape-law", negative),
+        "input `rate` is -1; expected a positive number"
+    );
     let stage = json!({ "model": model, "training": { "learning-rate": 0.5, "momentum": { "beta": 0.5 } },
         "start": { "q": [[0.5]], "r": [[0.2]] }, "times": [1] });
     assert!(refused("fluctuations/loss-band", stage).contains("not with `training.momentum`"));

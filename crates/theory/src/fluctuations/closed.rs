@@ -12,15 +12,9 @@ use didact_model::rule::{Law, LocalRule};
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum PolynomialKick {
     /// c_i = α_i (u·h − ζ).
-    Linear {
-        factors: Vec<f64>,
-        error: Vec<f64>,
-    },
+    Linear { factors: Vec<f64>, error: Vec<f64> },
     /// c_i = α_i h_i (hᵀ U h − ζ).
-    Quadratic {
-        factors: Vec<f64>,
-        error: Mat,
-    },
+    Quadratic { factors: Vec<f64>, error: Mat },
 }
 
 /// Trials beyond those that a polynomial is found from, at which it must hold.
@@ -111,7 +105,8 @@ impl PolynomialKick {
                 factors.iter().map(|a| a * e).collect()
             }
             Self::Quadratic { factors, error } => {
-                let e: f64 = (0..fields.len()).map(|i| fields[i] * dot(error.row(i), fields)).sum::<f64>() - noise;
+                let e: f64 =
+                    (0..fields.len()).map(|i| fields[i] * dot(error.row(i), fields)).sum::<f64>() - noise;
                 factors.iter().zip(fields).map(|(a, h)| a * h * e).collect()
             }
         }
@@ -167,7 +162,11 @@ impl Averaged<'_> {
                 mean[own] = a[i] * a[j] * (self.two)(i, j);
                 for n in 0..k {
                     for o in 0..=n {
-                        set(own, index.kick_kick(n, o), a[i] * a[j] * a[n] * a[o] * (self.four)(4, [i, j, n, o]));
+                        set(
+                            own,
+                            index.kick_kick(n, o),
+                            a[i] * a[j] * a[n] * a[o] * (self.four)(4, [i, j, n, o]),
+                        );
                     }
                 }
             }
@@ -262,9 +261,7 @@ mod tests {
         let covariance =
             Mat::from_rows(&[vec![0.8, 0.2, 0.4], vec![0.2, 0.6, -0.3], vec![0.4, -0.3, 1.0]]).unwrap();
         let quadratic = rule(json!({ "family": "quadratic-networks", "students": 2, "teachers": 1 }));
-        for (rule, noise) in
-            [(committee("linear"), 0.3), (committee("quadratic"), 0.3), (quadratic, 0.0)]
-        {
+        for (rule, noise) in [(committee("linear"), 0.3), (committee("quadratic"), 0.3), (quadratic, 0.0)] {
             let law = Law { covariance: &covariance, scalars: &[], label_noise: noise };
             let index = ProductIndex::new(rule.shape(), false);
             let closed = PolynomialKick::of(&*rule).expect("a polynomial").moments(&law, index);

@@ -194,8 +194,9 @@ impl Engine for FluctuatingOde {
         let lineariser = theory.lineariser();
         for (event, passage) in record.events.iter().zip(&passages) {
             let found = passage.and_then(at);
-            let variance =
-                found.map(|point| theory.passage_variance(&lineariser, point, &event.observable)).transpose()?;
+            let variance = found
+                .map(|point| theory.passage_variance(&lineariser, point, &event.observable))
+                .transpose()?;
             let time = variance.map(|variance| (variance * self.per_replica(problem)).max(0.0).sqrt());
             trajectory.events.push(Passages { name: self.sd_name(&event.name), times: vec![time] });
         }

@@ -20,7 +20,9 @@ pub enum FluctuationError {
         way: &'static str,
     },
     /// A start whose law is not known.
-    #[error("the starts of replicas differ by a law whose covariance is not known\n\nhint: give the overlaps of the start")]
+    #[error(
+        "the starts of replicas differ by a law whose covariance is not known\n\nhint: give the overlaps of the start"
+    )]
     StartLaw,
     /// Too many numbers.
     #[error("{numbers} numbers in the state; a band has at most {most}")]
@@ -92,7 +94,9 @@ pub enum FluctuationError {
         observable: String,
     },
     /// The trajectory ends before the time that was asked for.
-    #[error("the equations of the mean end at alpha = {time}, before {wanted}\n\nhint: use a smaller learning rate")]
+    #[error(
+        "the equations of the mean end at alpha = {time}, before {wanted}\n\nhint: use a smaller learning rate"
+    )]
     Ends {
         /// The last time that was reached.
         time: f64,

@@ -149,7 +149,9 @@ impl<'a> Lineariser<'a> {
         let (mut up, mut down) = (vec![0.0; moving], vec![0.0; moving]);
         for (column, variable) in self.variables.iter() {
             let (slope, weight) = match variable {
-                Variable::Entry { block, i, j } => (&slopes.by_entry[i.max(j) * p + i.min(j)], eigenvalues[block]),
+                Variable::Entry { block, i, j } => {
+                    (&slopes.by_entry[i.max(j) * p + i.min(j)], eigenvalues[block])
+                }
                 Variable::Scalar(s) => (&slopes.by_scalar[s], 1.0),
             };
             let Some(slope) = slope else { continue };
@@ -303,8 +305,8 @@ impl<'a> Lineariser<'a> {
             diffusion.fill(0.0);
             diffusion.add_product_transposed(1.0, &left, &projection);
         }
-        let per_clock = self.problem.flow_per_clock() * self.problem.step_times_dimension()
-            / training.batch as f64;
+        let per_clock =
+            self.problem.flow_per_clock() * self.problem.step_times_dimension() / training.batch as f64;
         let symmetric = Mat::from_fn(n, n, |a, b| 0.5 * per_clock * (diffusion[(a, b)] + diffusion[(b, a)]));
         symmetric
     }
@@ -320,8 +322,9 @@ impl<'a> Lineariser<'a> {
         let halves: Vec<Mat> = state.blocks.iter().map(|g| g.times(inverse)).collect();
         for block in 0..state.blocks.len() {
             for other in 0..=block {
-                let mut scatter =
-                    halves[block].times(&state.blocks[other]).scaled(-eigenvalues[block] * eigenvalues[other]);
+                let mut scatter = halves[block]
+                    .times(&state.blocks[other])
+                    .scaled(-eigenvalues[block] * eigenvalues[other]);
                 if block == other {
                     scatter.add_scaled(eigenvalues[block], &state.blocks[block]);
                 }
@@ -451,7 +454,13 @@ pub(super) fn inside_cone(covariance: &Mat) -> (Mat, f64) {
     let size: Vec<f64> = (0..n).map(|i| covariance[(i, i)].max(0.0).sqrt()).collect();
     let correlations = Mat::from_fn(n, n, |i, j| {
         let scale = size[i] * size[j];
-        if i == j && scale == 0.0 { 0.0 } else if scale > 0.0 { covariance[(i, j)] / scale } else { 0.0 }
+        if i == j && scale == 0.0 {
+            0.0
+        } else if scale > 0.0 {
+            covariance[(i, j)] / scale
+        } else {
+            0.0
+        }
     });
     let least = symmetric_eigen(&correlations).values[0].max(0.0);
     let step = (0.1 * least).clamp(SMALLEST_STEP, STEP);

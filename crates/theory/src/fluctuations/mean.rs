@@ -33,7 +33,11 @@ impl FluctuationTheory<'_> {
     }
 
     /// The same path with the shift of the mean, m in E[g_d] = g + m/d.
-    pub(super) fn follow_with_shift(&self, times: &[f64], monitor: &dyn Monitor) -> Result<Path, FluctuationError> {
+    pub(super) fn follow_with_shift(
+        &self,
+        times: &[f64],
+        monitor: &dyn Monitor,
+    ) -> Result<Path, FluctuationError> {
         Self::admits_mean_correction(self.problem)?;
         let mut lineariser = self.lineariser();
         let sigma = self.start_sigma(&lineariser);
@@ -45,13 +49,8 @@ impl FluctuationTheory<'_> {
             problem
         });
         let free = free.as_ref().map(|problem| {
-            let mut free = Lineariser::new(
-                problem,
-                self.variables.clone(),
-                self.needed,
-                &self.centre,
-                self.accuracy,
-            );
+            let mut free =
+                Lineariser::new(problem, self.variables.clone(), self.needed, &self.centre, self.accuracy);
             free.prepare(&self.centre);
             free
         });
@@ -123,9 +122,8 @@ impl FluctuationTheory<'_> {
         let here = lineariser.drift_at(state);
         for (column, value) in eigen.values.iter().enumerate().filter(|(_, v)| **v > 1e-12 * largest) {
             let direction: Vec<f64> = (0..sigma.rows()).map(|i| eigen.vectors[(i, column)]).collect();
-            let [a, b, c, d] = [1.0, -1.0, 2.0, -2.0].map(|by| {
-                lineariser.drift_at(&self.variables.moved(state, &direction, by * CURVATURE_STEP))
-            });
+            let [a, b, c, d] = [1.0, -1.0, 2.0, -2.0]
+                .map(|by| lineariser.drift_at(&self.variables.moved(state, &direction, by * CURVATURE_STEP)));
             for (i, sum) in sum.iter_mut().enumerate() {
                 let near = 16.0 * (a[i] + b[i]) - (c[i] + d[i]) - 30.0 * here[i];
                 *sum += 0.5 * value * near / (12.0 * CURVATURE_STEP * CURVATURE_STEP);
@@ -188,7 +186,8 @@ impl FluctuationTheory<'_> {
         let with = |row: usize, i: usize| -> f64 {
             own(i).iter().map(|at| second[(row, *at)]).sum::<f64>() / squared[i]
         };
-        let both = |i: usize, j: usize| -> f64 { own(i).iter().map(|at| with(*at, j)).sum::<f64>() / squared[i] };
+        let both =
+            |i: usize, j: usize| -> f64 { own(i).iter().map(|at| with(*at, j)).sum::<f64>() / squared[i] };
         for (row, variable) in self.variables.iter() {
             let Variable::Entry { block, i, j } = variable else { continue };
             let ends: Vec<usize> = [i, j].into_iter().filter(|end| *end < k).collect();

@@ -23,17 +23,11 @@ pub(super) struct Moments {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Scheme {
     /// Gauss-Hermite with so many nodes per independent field: smooth kicks.
-    Product {
-        nodes: usize,
-    },
+    Product { nodes: usize },
     /// Orthant by orthant with so many nodes per angle: kicks with kinks where a field vanishes, of degree one in the fields.
-    Orthants {
-        nodes: usize,
-    },
+    Orthants { nodes: usize },
     /// Lattices, in a ball or over all of space: everything else.
-    Lattice {
-        best: BestRule,
-    },
+    Lattice { best: BestRule },
 }
 
 /// Nodes per axis that are tried in turn.
@@ -407,7 +401,11 @@ impl Integrand for ProductsOfSamples<'_> {
         self.noise.resize(n, 0.0);
         let deviation = self.summed.law.label_noise;
         if deviation > 0.0 {
-            didact_math::simd::add_scaled(&mut self.noise, deviation, &points.coordinates[r * n..(r + 1) * n]);
+            didact_math::simd::add_scaled(
+                &mut self.noise,
+                deviation,
+                &points.coordinates[r * n..(r + 1) * n],
+            );
         }
         self.summed.sums.flat.copy_from_slice(sums);
         let block = Block { fields: &self.fields, noise: &self.noise, weights: points.weights };

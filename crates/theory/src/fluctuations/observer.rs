@@ -39,7 +39,11 @@ struct RiskSlopes {
 
 impl Observer<'_> {
     /// The value of every observable, and its gradient in the variables.
-    pub(super) fn gradients(&self, time: f64, state: &Overlaps) -> Result<Vec<(f64, Vec<f64>)>, FluctuationError> {
+    pub(super) fn gradients(
+        &self,
+        time: f64,
+        state: &Overlaps,
+    ) -> Result<Vec<(f64, Vec<f64>)>, FluctuationError> {
         let risk = self.risk_slopes(state);
         let fresh = self.fresh_loss(state);
         let base = self.snapshot(state, risk.risk, fresh);

@@ -209,7 +209,11 @@ impl Panel {
             let from = here.time;
             let chebyshev: Vec<f64> = (1..=count)
                 .map(|j| {
-                    if j == count { to } else { from + 0.5 * (to - from) * (1.0 - (PI * j as f64 / count as f64).cos()) }
+                    if j == count {
+                        to
+                    } else {
+                        from + 0.5 * (to - from) * (1.0 - (PI * j as f64 / count as f64).cos())
+                    }
                 })
                 .collect();
             let inside: Vec<f64> = requested.iter().copied().take_while(|t| *t <= to).collect();
@@ -370,7 +374,8 @@ impl Panel {
         };
         let mut field = Lyapunov::new(self, &size);
         let state = scaled(covariance);
-        let mut times: Vec<f64> = self.saved.iter().map(|(t, _)| *t).chain(self.times[1..].iter().copied()).collect();
+        let mut times: Vec<f64> =
+            self.saved.iter().map(|(t, _)| *t).chain(self.times[1..].iter().copied()).collect();
         times.sort_by(f64::total_cmp);
         times.dedup();
         let relative = (0.1 * options.accuracy).max(1e-10);
@@ -504,7 +509,8 @@ impl Lyapunov {
     fn new(panel: &Panel, size: &[f64]) -> Self {
         let n = size.len();
         let weights = barycentric_weights(panel.nodes.len() - 1);
-        let jacobian = |node: &Linearisation| Mat::from_fn(n, n, |i, j| node.jacobian[(i, j)] * size[j] / size[i]);
+        let jacobian =
+            |node: &Linearisation| Mat::from_fn(n, n, |i, j| node.jacobian[(i, j)] * size[j] / size[i]);
         let diffusion = |node: &Linearisation| {
             let mut flat = Vec::with_capacity(n * (n + 1) / 2);
             for i in 0..n {

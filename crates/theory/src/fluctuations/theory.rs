@@ -113,9 +113,8 @@ impl<'a> FluctuationTheory<'a> {
             let after = lineariser.drift_at(&self.centre);
             let speed = dot(&gradient, &drift);
             let n = after.len();
-            let map = Mat::from_fn(n, n, |i, j| {
-                f64::from(i == j) - (drift[i] - after[i]) * gradient[j] / speed
-            });
+            let map =
+                Mat::from_fn(n, n, |i, j| f64::from(i == j) - (drift[i] - after[i]) * gradient[j] / speed);
             let mut left = Mat::zeros(n, n);
             left.add_product(1.0, &map, &earlier.covariance);
             let mut moved = Mat::zeros(n, n);
@@ -139,11 +138,7 @@ impl<'a> FluctuationTheory<'a> {
     }
 
     /// d Cov[o, o′] of a state with the covariance Σ.
-    fn projected(
-        &self,
-        point: &Point,
-        observables: &[Arc<dyn Observable>],
-    ) -> Result<Mat, FluctuationError> {
+    fn projected(&self, point: &Point, observables: &[Arc<dyn Observable>]) -> Result<Mat, FluctuationError> {
         let gradients = self.observer(observables).gradients(point.time, &point.state)?;
         Ok(quadratic_forms(&gradients, &point.covariance))
     }
@@ -245,7 +240,10 @@ impl<'a> FluctuationTheory<'a> {
         let mut lineariser = self.lineariser();
         lineariser.prepare(&self.centre);
         let here = lineariser.at(&self.centre);
-        let drift = here.drift.iter().fold(0.0, |worst: f64, x| if x.is_finite() { worst.max(x.abs()) } else { f64::INFINITY });
+        let drift = here
+            .drift
+            .iter()
+            .fold(0.0, |worst: f64, x| if x.is_finite() { worst.max(x.abs()) } else { f64::INFINITY });
         if !drift.is_finite() || !here.jacobian.is_finite() || drift > FIXED {
             return Err(FluctuationError::NoFixedPoint { drift: rounded(drift) });
         }

@@ -8,11 +8,7 @@ use didact_model::{Overlaps, Shape};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Variable {
     /// Entry (i, j) and its mirror of the Gram of an eigenspace.
-    Entry {
-        block: usize,
-        i: usize,
-        j: usize,
-    },
+    Entry { block: usize, i: usize, j: usize },
     /// A trained scalar.
     Scalar(usize),
 }

@@ -59,7 +59,8 @@ fn assert_close(got: f64, expected: f64, relative: f64, what: &str) {
 #[test]
 fn the_relative_variance_of_a_linear_unit_grows_linearly() {
     let eta = 0.9;
-    let problem = problem(&unit("linear"), Spectrum::isotropic(), Training::online(eta), &[vec![0.5]], &[vec![0.2]]);
+    let problem =
+        problem(&unit("linear"), Spectrum::isotropic(), Training::online(eta), &[vec![0.5]], &[vec![0.2]]);
     let theta = eta * (2.0 - eta);
     let times = [0.5, 2.0, 8.0];
     for (time, found) in times.iter().zip(covariances(&problem, &times, &["loss"])) {
@@ -130,7 +131,8 @@ fn rows_on_a_sphere_keep_their_length_in_every_replica() {
 fn noise_falls_as_the_batch_grows() {
     let variance = |batch: usize| {
         let training = Training { batch, label_noise: 0.2, ..Training::online(1.0) };
-        let problem = problem(&unit("erf(z/sqrt2)"), Spectrum::isotropic(), training, &[vec![0.5]], &[vec![0.2]]);
+        let problem =
+            problem(&unit("erf(z/sqrt2)"), Spectrum::isotropic(), training, &[vec![0.5]], &[vec![0.2]]);
         covariances(&problem, &[1.0], &["R[0,0]"])[0][(0, 0)]
     };
     let (large, larger) = (variance(1000), variance(4000));
@@ -157,7 +159,8 @@ fn steps_of_any_scaling_have_the_covariance_of_their_size() {
     let per_dimension = problem(&unit("erf(z/sqrt2)"), Spectrum::isotropic(), Training::online(0.4), &q, &r);
     let mut plain = per_dimension.clone();
     plain.dimension = Some(500);
-    plain.training = Training { scaling: didact_model::problem::StepScaling::Plain, ..Training::online(0.0008) };
+    plain.training =
+        Training { scaling: didact_model::problem::StepScaling::Plain, ..Training::online(0.0008) };
     let a = &covariances(&per_dimension, &[2.0], &["R[0,0]", "loss"])[0];
     let b = &covariances(&plain, &[2.0], &["R[0,0]", "loss"])[0];
     for i in 0..2 {
@@ -252,7 +255,13 @@ fn starts_scatter_by_the_table_of_their_law() {
                     let own = predicted[(i, i)] * predicted[(j, j)] + predicted[(i, j)].powi(2);
                     let error = (own / n).sqrt() + 1e-9;
                     let z = (found - predicted[(i, j)]) / error;
-                    assert!(z.abs() < 5.0, "{law:?} {} {}: {found} {}", names[i], names[j], predicted[(i, j)]);
+                    assert!(
+                        z.abs() < 5.0,
+                        "{law:?} {} {}: {found} {}",
+                        names[i],
+                        names[j],
+                        predicted[(i, j)]
+                    );
                 }
             }
         }
@@ -265,14 +274,16 @@ fn questions_without_an_answer_are_refused_in_words() {
     let linear = problem(&unit("linear"), Spectrum::isotropic(), Training::online(0.5), &q, &r);
     let theory = FluctuationTheory::new(&linear, Needed::DriftAndNoise, 1e-6).unwrap();
     let one = |name: &str| observables(&linear, &[name]).remove(0);
-    let refused = |result: Result<f64, didact_theory::fluctuations::FluctuationError>| result.unwrap_err().to_string();
+    let refused =
+        |result: Result<f64, didact_theory::fluctuations::FluctuationError>| result.unwrap_err().to_string();
     let never = refused(theory.passage(&one("loss"), 7.0, 10.0).map(|p| p.time));
     assert_eq!(never, "`loss` does not cross 7 before alpha = 10");
     let zero = refused(theory.required_dimension(&one("Q[0,0] - Q[0,0]"), 1.0, 0.1));
     assert_eq!(zero, "`Q[0,0] - Q[0,0]` is 0 at alpha = 1: it has no relative accuracy");
     let moving = refused(theory.seed(&one("R[0,0]")).map(|s| s.rate));
     assert!(moving.starts_with("the start is no fixed point: its drift is "), "{moving}");
-    let learned = problem(&unit("linear"), Spectrum::isotropic(), Training::online(0.5), &[vec![1.0]], &[vec![1.0]]);
+    let learned =
+        problem(&unit("linear"), Spectrum::isotropic(), Training::online(0.5), &[vec![1.0]], &[vec![1.0]]);
     let at_rest = FluctuationTheory::new(&learned, Needed::DriftAndNoise, 1e-6).unwrap();
     assert_eq!(refused(at_rest.seed(&one("R[0,0]")).map(|s| s.rate)), "no unstable direction");
     let kink = problem(&unit("linear"), Spectrum::isotropic(), Training::online(0.5), &q, &[vec![0.0]]);
@@ -281,7 +292,8 @@ fn questions_without_an_answer_are_refused_in_words() {
     assert!(jump.starts_with("the gradient of `abs(R[0,0])` jumps at alpha = 0"), "{jump}");
     let square = theory.covariances(&[0.0], &observables(&kink, &["R[0,0]^2"])).unwrap();
     assert_eq!(square[0][(0, 0)], 0.0, "a gradient that vanishes does not jump");
-    let relu = problem(&unit("relu"), Spectrum::isotropic(), Training::online(0.5), &[vec![1.0]], &[vec![1.0]]);
+    let relu =
+        problem(&unit("relu"), Spectrum::isotropic(), Training::online(0.5), &[vec![1.0]], &[vec![1.0]]);
     let coincide = FluctuationTheory::new(&relu, Needed::DriftAndNoise, 1e-6).unwrap_err().to_string();
     assert_eq!(coincide, "rows 0 and 1 coincide at alpha = 0, where the kick jumps: dA/dC is infinite");
     let many = Spectrum::power_law(300, 1.0).unwrap();
