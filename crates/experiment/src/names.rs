@@ -12,8 +12,8 @@ use crate::measures::Planned;
 use crate::measures::dependency::NamedAt;
 use crate::points::Point;
 use crate::quantities;
-use crate::source::{Diagnostic, Source, nearest};
 use crate::schedule::Schedule;
+use crate::source::{Diagnostic, Source, nearest};
 
 /// Names that are given: unique, fit for files, and keys that runs have.
 pub(crate) fn check_names(d: &Description, source: &Source) -> Result<(), Diagnostic> {

@@ -306,7 +306,8 @@ fn try_handing_over(stages: &[PlannedStage], seed: u64, source: &Source) -> Resu
 fn place_in_run(stage: &mut Trajectory, begin: f64, saved: usize, index: usize, record: &Record) {
     stage.columns.iter_mut().flat_map(|c| &mut c.curves).for_each(|curve| curve.truncate(saved));
     stage.events.retain(|event| !event.name.contains(END_OF_STAGE));
-    let times = stage.events.iter_mut().filter(|event| record.events.iter().any(|own| own.name == event.name));
+    let times =
+        stage.events.iter_mut().filter(|event| record.events.iter().any(|own| own.name == event.name));
     times.flat_map(|e| &mut e.times).flatten().for_each(|time| *time += begin);
     for outcome in &mut stage.outcomes {
         match outcome {

@@ -247,7 +247,8 @@ mod tests {
     #[test]
     fn a_restart_replaces_what_it_names() {
         let (spectrum, before) = state();
-        let restarted = |restart: Restart, stage: u64| Restarted { before: before.clone(), restart, stage, spread: None };
+        let restarted =
+            |restart: Restart, stage: u64| Restarted { before: before.clone(), restart, stage, spread: None };
         let scalars = Restart { scalars: Some(ScalarLaw::Given(vec![0.0, 1.0])), ..Restart::default() };
         let state = restarted(scalars, 1).draw(&setting(&spectrum, 0)).unwrap();
         assert_eq!((state.scalars, &state.blocks), (vec![0.0, 1.0], &before.blocks));

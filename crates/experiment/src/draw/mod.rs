@@ -59,7 +59,8 @@ impl Drawable<'_> {
                 }
                 // Where the run failed is told among the failures; what there is is drawn.
                 let done = points.into_iter().filter(|p| self.results.table(p, run).is_ok());
-                let layers: Result<Vec<_>, String> = done.map(|p| self.run_series(series, run, p, logarithmic)).collect();
+                let layers: Result<Vec<_>, String> =
+                    done.map(|p| self.run_series(series, run, p, logarithmic)).collect();
                 Ok(layers?.concat())
             }
             (None, Some(measure), None) => self.measure_series(series, measure),

@@ -87,7 +87,7 @@ impl FluctuatingOde {
 impl From<FluctuationError> for EngineError {
     fn from(error: FluctuationError) -> Self {
         match error {
-            FluctuationError::Engine(error) => error,
+            FluctuationError::Engine(error) => *error,
             FluctuationError::Start(error) => Self::Start(error),
             FluctuationError::Problem(error) => Self::Problem(error),
             other => Self::Fluctuations(other.to_string()),

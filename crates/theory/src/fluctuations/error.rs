@@ -117,5 +117,11 @@ pub enum FluctuationError {
     Problem(#[from] ProblemError),
     /// From the integration.
     #[error(transparent)]
-    Engine(#[from] EngineError),
+    Engine(Box<EngineError>),
+}
+
+impl From<EngineError> for FluctuationError {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(Box::new(error))
+    }
 }

@@ -136,7 +136,12 @@ impl EngineOptions for OdeOptions {
             FluctuationsKey::Flag(true) => false,
             FluctuationsKey::Named(ScaledWord::Scaled) => true,
             FluctuationsKey::Flag(false) if self.mean_correction => {
-                return Ok(Box::new(FluctuatingOde { mean, asked: false, scaled: false, mean_correction: true }));
+                return Ok(Box::new(FluctuatingOde {
+                    mean,
+                    asked: false,
+                    scaled: false,
+                    mean_correction: true,
+                }));
             }
             FluctuationsKey::Flag(false) => return Ok(Box::new(mean)),
         };
