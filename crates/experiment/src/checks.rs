@@ -3,8 +3,8 @@
 
 use crate::description::{Check, Description};
 use crate::experiment::Run;
+use crate::schedule::Schedule;
 use crate::source::{Diagnostic, Source};
-use didact_model::Record;
 
 /// Files of every folder whose names a run must not take.
 const TAKEN: [&str; 2] = ["results", "provenance"];
@@ -50,11 +50,12 @@ pub(crate) fn names_on_disk(d: &Description, source: &Source) -> Result<(), Diag
 
 /// What the runs write down: every column and every event once, and no more than a machine can hold.
 pub(crate) fn records(runs: &[Run], source: &Source) -> Result<(), Diagnostic> {
-    runs.iter().try_for_each(|run| record(&run.name, &run.schedule.record, source))
+    runs.iter().try_for_each(|run| record(&run.name, &run.schedule, source))
 }
 
-fn record(run: &str, record: &Record, source: &Source) -> Result<(), Diagnostic> {
-    let columns: Vec<String> = record.observables.iter().map(|o| o.name()).collect();
+fn record(run: &str, schedule: &Schedule, source: &Source) -> Result<(), Diagnostic> {
+    let record = &schedule.record;
+    let columns = schedule.columns();
     if let Some(name) = first_repeated(columns.iter().map(String::as_str)) {
         let message = format!("the column `{name}` is written down twice");
         return Err(Diagnostic::new(message)

@@ -9,7 +9,7 @@ use crate::names;
 use crate::overrides;
 use crate::points::{self, Point};
 use crate::quantities;
-use crate::schedule::Schedule;
+use crate::schedule::{FLUCTUATIONS, Schedule};
 use crate::source::{Diagnostic, Source};
 use crate::spectra;
 use crate::store::{Places, disk};
@@ -238,7 +238,12 @@ fn prepare(
     let numbers: Vec<_> = spectra.iter().map(|s| (s.eigenvalues(), s.weights())).collect();
     let key =
         if numbers.is_empty() { digest(&description, 16) } else { digest(&(&description, numbers), 16) };
-    let schedule = Schedule::new(engine, record, stages, source)?;
+    let schedule = Schedule::new(engine, record, stages, source).map_err(|mut error| {
+        if error.key() == Some(FLUCTUATIONS) {
+            error.message = format!("run `{}`: {}", run.name, error.message);
+        }
+        error.of_run(source, &run.name)
+    })?;
     Ok(Run { point: point.clone(), name: run.name.clone(), schedule, key })
 }
 

@@ -26,6 +26,17 @@ type Wrong = (&'static str, Diagnostic);
 impl FigureChecks<'_> {
     /// One series: what it draws, in which style, along which key. Names of runs, measures and scans are known to exist.
     pub(crate) fn series(&self, series: &Series) -> Result<(), Wrong> {
+        if series.band.is_some() {
+            if series.band.is_some_and(|band| band.runs() == 0.0) {
+                return Err(("band", Diagnostic::new("`of-mean` is 0; a mean is of at least 1 run")));
+            }
+            if series.run.is_none() {
+                return Err(("band", Diagnostic::new("`band` belongs to a series of a run")));
+            }
+            if series.style != SeriesStyle::Line {
+                return Err(("band", Diagnostic::new("`band` needs `style = \"line\"`")));
+            }
+        }
         let scanned = matches!(series.style, SeriesStyle::Map | SeriesStyle::Guides);
         match (&series.run, &series.measure, &series.scan) {
             (Some(_), None, None) | (None, Some(_), None) if scanned => {
@@ -46,7 +57,13 @@ impl FigureChecks<'_> {
             let message = format!("no point of the sweep matches the series of run `{run}`");
             return Err(("at", Diagnostic::new(message).hint("give values that the sweep takes")));
         };
-        let columns: Vec<String> = first.schedule.record.observables.iter().map(|o| o.name()).collect();
+        let columns = first.schedule.columns();
+        let deviations = format!("sd({})", series.y.as_deref().unwrap_or("loss"));
+        let with_band = |run: &Run| run.schedule.columns().contains(&deviations);
+        if series.band.is_some() && !(with_band(first) && here.all(with_band)) {
+            let message = format!("the run `{run}` has no band: it needs `fluctuations = true`");
+            return Err(("band", Diagnostic::new(message)));
+        }
         match series.x.as_deref() {
             None | Some("time") => Ok(()),
             Some(x) => known("x", "column", x, columns.iter().map(String::as_str)),

@@ -34,6 +34,7 @@ pub mod engines;
 pub mod execute;
 pub mod experiment;
 mod figure_checks;
+pub mod fluctuations;
 pub mod frontend;
 mod guard;
 pub mod index_page;

@@ -12,8 +12,8 @@ use crate::measures::Planned;
 use crate::measures::dependency::NamedAt;
 use crate::points::Point;
 use crate::quantities;
+use crate::schedule::Schedule;
 use crate::source::{Diagnostic, Source, nearest};
-use didact_model::Record;
 
 /// Names that are given: unique, fit for files, and keys that runs have.
 pub(crate) fn check_names(d: &Description, source: &Source) -> Result<(), Diagnostic> {
@@ -124,8 +124,8 @@ impl<'a> References<'a> {
                     self.column((run.name, &key(&run)), (column.name, &key(&column)))?;
                 }
                 Dependency::Event { run, event } => {
-                    let events = &self.run(run.name, &key(&run))?.events;
-                    let events: Vec<&str> = events.iter().map(|e| e.name.as_str()).collect();
+                    let events = self.run(run.name, &key(&run))?.events();
+                    let events: Vec<&str> = events.iter().map(String::as_str).collect();
                     self.known("event", event.name, &events, &key(&event))?;
                 }
                 Dependency::Measure(other) => self.earlier_measure(other.name, index, &key(&other))?,
@@ -189,15 +189,15 @@ impl<'a> References<'a> {
     }
 
     fn column(&self, (of, run): (&str, &str), (name, key): (&str, &str)) -> Result<(), Diagnostic> {
-        let columns: Vec<String> = self.run(of, run)?.observables.iter().map(|o| o.name()).collect();
+        let columns = self.run(of, run)?.columns();
         let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
         self.known("column", name, &columns, key)
     }
 
     /// What a run of this name writes down.
-    fn run(&self, name: &str, key: &str) -> Result<&'a Record, Diagnostic> {
+    fn run(&self, name: &str, key: &str) -> Result<&'a Schedule, Diagnostic> {
         if let Some(run) = self.runs.iter().find(|run| run.name == name) {
-            return Ok(&run.schedule.record);
+            return Ok(&run.schedule);
         }
         if self.description.run.iter().any(|r| r.name == name) {
             let message = format!("the run `{name}` has no point of the sweep within its `where`");

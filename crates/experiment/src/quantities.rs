@@ -13,6 +13,7 @@ use std::fmt;
 /// Every quantity with its path, `group/name`.
 pub fn all() -> Vec<(String, &'static Quantity)> {
     let registered = Model::quantities().into_iter().chain(didact_theory::quantities());
+    let registered = registered.chain(crate::fluctuations::quantities());
     registered.map(|(group, q)| (format!("{group}/{}", q.name), q)).collect()
 }
 

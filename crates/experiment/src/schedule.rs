@@ -18,6 +18,9 @@ use std::sync::Arc;
 /// Name of the event that ends a stage.
 pub(crate) const END_OF_STAGE: &str = "end of stage";
 
+/// Key of what asks for fluctuations.
+pub(crate) const FLUCTUATIONS: &str = "run.fluctuations";
+
 /// One stage of a run.
 pub struct PlannedStage {
     /// What a check needs: its rule may lack numbers that take long to compute.
@@ -40,11 +43,12 @@ impl PlannedStage {
 
     /// Where the stage after this one, the `index`-th, begins when this one ended there.
     fn next_start(&self, end: &EndState, index: usize) -> Arc<dyn Start> {
-        let EndState { overlaps, weights, .. } = end.clone();
+        let EndState { overlaps, weights, spread, .. } = end.clone();
         match &self.restart {
-            None => Arc::new(Continued { overlaps, weights }),
+            None => Arc::new(Continued { overlaps, weights, spread }),
             Some(restart) => {
-                Arc::new(Restarted { before: overlaps, restart: restart.clone(), stage: index as u64 })
+                let (restart, stage) = (restart.clone(), index as u64);
+                Arc::new(Restarted { before: overlaps, restart, stage, spread })
             }
         }
     }
@@ -70,14 +74,29 @@ impl Schedule {
         for stage in &stages {
             engine.admits(&stage.draft, &record).map_err(|e| refused(&e, source))?;
         }
+        if stages.len() > 1 {
+            engine.admits_stages().map_err(|e| refused(&e, source))?;
+        }
         check_training_set(&stages, engine.as_ref(), source)?;
-        try_start(&stages[0].draft, record.seed, engine.takes_infinite_dimension(), source)?;
+        try_start(&stages[0].draft, record.seed, engine.as_ref(), source)?;
         try_handing_over(&stages, record.seed, source)?;
         if !engine.takes_infinite_dimension() {
             let problem = &stages[0].draft;
             problem.finite_dimension(engine.name()).map_err(|e| Diagnostic::new(e).at_key(source, "data"))?;
         }
         Ok(Self { record, engine, stages })
+    }
+
+    /// Names of the columns of the table.
+    pub fn columns(&self) -> Vec<String> {
+        let own = self.record.observables.iter().map(|o| o.name());
+        own.chain(self.engine.added_columns(&self.record)).collect()
+    }
+
+    /// Names of the events of the table.
+    pub fn events(&self) -> Vec<String> {
+        let own = self.record.events.iter().map(|e| e.name.clone());
+        own.chain(self.engine.added_events(&self.record)).collect()
     }
 
     /// What the run needs, estimated from the sizes of its first stage; nothing is computed.
@@ -127,7 +146,7 @@ impl Schedule {
         let mut numbers = self.record.replica_numbers();
         // Theory of a start that is the same for all needs one solution only, as without stages.
         let random = problems[0].start.is_random() || self.stages.iter().any(|stage| stage.restart.is_some());
-        if self.engine.stays_at_fixed_points() && !random {
+        if self.engine.follows_the_mean() || (self.engine.stays_at_fixed_points() && !random) {
             numbers.end = numbers.start + 1;
         }
         let shared = ReplicaShare { monitor, replicas: f64::from(numbers.end - numbers.start) };
@@ -138,8 +157,9 @@ impl Schedule {
         } else {
             numbers.into_par_iter().map(one).collect()
         };
-        let mut whole = Trajectory::of_record(self.engine.name(), self.draft(), &self.record);
-        replicas?.into_iter().for_each(|replica| whole.append_replicas(replica));
+        let mut replicas = replicas?.into_iter();
+        let mut whole = replicas.next().expect("a record has a replica");
+        replicas.for_each(|replica| whole.append_replicas(replica));
         Ok(whole)
     }
 
@@ -168,7 +188,7 @@ impl Schedule {
             let mut end = ends.pop().expect("one replica was asked for");
             let reached = begin + end.time + 1e-9 * record.end();
             let saved = self.record.times[done..].iter().filter(|t| **t <= reached).count();
-            place_in_run(&mut part, begin, saved, index, self.record.events.len());
+            place_in_run(&mut part, begin, saved, index, &self.record);
             end.time += begin;
             end.saved = done + end.saved.min(saved);
             let over = part.outcomes[0] != Outcome::Completed;
@@ -213,6 +233,7 @@ fn refused(error: &EngineError, source: &Source) -> Diagnostic {
         EngineError::FullBatch { .. } => "data",
         EngineError::TooLarge { .. } => "data.dimension",
         EngineError::Training { way, .. } => way.key(),
+        EngineError::Fluctuations(_) => FLUCTUATIONS,
         EngineError::Problem(ProblemError::Training(error)) => error.key(),
         _ => "run",
     };
@@ -220,10 +241,12 @@ fn refused(error: &EngineError, source: &Source) -> Diagnostic {
 }
 
 /// Draws one start, so that an impossible one is refused before anything runs.
-fn try_start(problem: &Problem, seed: u64, limit: bool, source: &Source) -> Result<(), Diagnostic> {
+fn try_start(problem: &Problem, seed: u64, engine: &dyn Engine, source: &Source) -> Result<(), Diagnostic> {
     let setting = problem.setting(seed, 0);
     // Mean-field theory starts from the limit of random rows.
-    let start = if limit && problem.training.samples.is_some() {
+    let start = if engine.follows_the_mean() {
+        problem.start.centre(&setting)
+    } else if engine.takes_infinite_dimension() && problem.training.samples.is_some() {
         problem.start.limit(setting.shape, setting.spectrum)
     } else {
         problem.start.draw(&setting)
@@ -268,7 +291,7 @@ fn try_handing_over(stages: &[PlannedStage], seed: u64, source: &Source) -> Resu
         if before.restart.is_some() {
             let state = before.draft.start.draw(&setting);
             let next = state.and_then(|overlaps| {
-                let end = EndState { time: 0.0, saved: 0, overlaps, weights: None };
+                let end = EndState { time: 0.0, saved: 0, overlaps, weights: None, spread: None };
                 before.next_start(&end, index + 1).draw(&setting)
             });
             next.map_err(|error| Diagnostic::new(error).at_key(source, &key("restart")))?;
@@ -278,11 +301,14 @@ fn try_handing_over(stages: &[PlannedStage], seed: u64, source: &Source) -> Resu
 }
 
 /// Turns the trajectory of a stage (one replica) into a part of the whole run: times count from the beginning of the run, the
-/// event that ends the stage goes, and so does the end of the stage where it was saved for the next stage alone.
-fn place_in_run(stage: &mut Trajectory, begin: f64, saved: usize, index: usize, events: usize) {
+/// event that ends the stage goes, and so does the end of the stage where it was saved for the next stage alone. Events that the engine
+/// adds are durations, which do not count from anywhere.
+fn place_in_run(stage: &mut Trajectory, begin: f64, saved: usize, index: usize, record: &Record) {
     stage.columns.iter_mut().flat_map(|c| &mut c.curves).for_each(|curve| curve.truncate(saved));
-    stage.events.truncate(events);
-    stage.events.iter_mut().flat_map(|e| &mut e.times).flatten().for_each(|time| *time += begin);
+    stage.events.retain(|event| !event.name.contains(END_OF_STAGE));
+    let times =
+        stage.events.iter_mut().filter(|event| record.events.iter().any(|own| own.name == event.name));
+    times.flat_map(|e| &mut e.times).flatten().for_each(|time| *time += begin);
     for outcome in &mut stage.outcomes {
         match outcome {
             Outcome::Stopped { by, .. } if by == END_OF_STAGE => *outcome = Outcome::Completed,

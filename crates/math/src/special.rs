@@ -126,6 +126,40 @@ pub fn zeta(x: f64) -> f64 {
     sum
 }
 
+/// ψ(x) = Γ′(x)/Γ(x) for x > 0: recurrence up to x ≥ 10, then the asymptotic series.
+pub fn digamma(x: f64) -> f64 {
+    let (mut x, mut sum) = (x, 0.0);
+    while x < 10.0 {
+        sum -= 1.0 / x;
+        x += 1.0;
+    }
+    // ln x − 1/(2x) − Σ_k B_2k/(2k x^{2k}); the term left out is below 1e-16 at x = 10.
+    let y = 1.0 / (x * x);
+    let series = y
+        * (1.0 / 12.0
+            - y * (1.0 / 120.0
+                - y * (1.0 / 252.0
+                    - y * (1.0 / 240.0 - y * (1.0 / 132.0 - y * (691.0 / 32760.0 - y / 12.0))))));
+    sum + x.ln() - 0.5 / x - series
+}
+
+/// ψ′(x) for x > 0, in the same way.
+pub fn trigamma(x: f64) -> f64 {
+    let (mut x, mut sum) = (x, 0.0);
+    while x < 10.0 {
+        sum += 1.0 / (x * x);
+        x += 1.0;
+    }
+    // 1/x + 1/(2x²) + Σ_k B_2k/x^{2k+1}.
+    let y = 1.0 / (x * x);
+    let series = y
+        * (1.0 / 6.0
+            - y * (1.0 / 30.0
+                - y * (1.0 / 42.0
+                    - y * (1.0 / 30.0 - y * (5.0 / 66.0 - y * (691.0 / 2730.0 - y * 7.0 / 6.0))))));
+    sum + (1.0 + 0.5 / x + series) / x
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,6 +208,20 @@ mod tests {
             let (left, right, whole) =
                 (gamma_between(s, a, b), gamma_between(s, b, c), gamma_between(s, a, c));
             prop_assert!((left + right - whole).abs() <= 1e-13 * whole.abs() + 1e-300);
+        }
+    }
+
+    #[test]
+    fn digamma_and_trigamma_have_their_known_values_and_are_derivatives() {
+        const EULER: f64 = 0.577_215_664_901_532_9;
+        assert!((digamma(1.0) + EULER).abs() < 1e-14);
+        assert!((digamma(0.5) + EULER + 2.0 * std::f64::consts::LN_2).abs() < 1e-14);
+        let square = std::f64::consts::PI.powi(2);
+        assert!((trigamma(1.0) - square / 6.0).abs() < 1e-14);
+        assert!((trigamma(0.5) - square / 2.0).abs() < 1e-13);
+        for x in [0.3, 2.7, 9.99, 15.0] {
+            let slope = (digamma(x + 1e-4) - digamma(x - 1e-4)) / 2e-4;
+            assert!((slope / trigamma(x) - 1.0).abs() < 1e-6, "{x}");
         }
     }
 }

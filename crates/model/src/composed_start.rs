@@ -3,7 +3,9 @@
 use crate::overlaps::Overlaps;
 use crate::rule::Shape;
 use crate::spectrum::Spectrum;
-use crate::start::{FrozenRows, RandomRows, RowLaw, START_LANE, Setting, Start, StartError};
+use crate::start::{
+    FrozenRows, RandomRows, RowLaw, START_LANE, Setting, Start, StartError, StartSpread, StateSpread,
+};
 use didact_math::random::{RngAddress, Stream};
 use std::sync::Arc;
 
@@ -70,6 +72,28 @@ impl Start for WithScalars {
         self.rows.is_random() || matches!(self.scalars, ScalarLaw::Gaussian { .. })
     }
 
+    fn centre(&self, setting: &Setting) -> Result<Overlaps, StartError> {
+        let mut state = self.rows.centre(setting)?;
+        state.scalars = match &self.scalars {
+            // Scalars of one size vanish like their fluctuations do, but are where they are at a finite dimension.
+            ScalarLaw::Fixed { size } => {
+                let unit = setting.dimension.map_or(0.0, |d| (d as f64).sqrt().recip());
+                vec![size * unit; setting.shape.scalars]
+            }
+            ScalarLaw::Gaussian { .. } => vec![0.0; setting.shape.scalars],
+            given @ ScalarLaw::Given(_) => given.draw(setting, 0)?,
+        };
+        Ok(state)
+    }
+
+    fn spread(&self) -> Option<StartSpread> {
+        let scalar_deviation = match self.scalars {
+            ScalarLaw::Gaussian { deviation } => deviation,
+            ScalarLaw::Given(_) | ScalarLaw::Fixed { .. } => 0.0,
+        };
+        Some(StartSpread { scalar_deviation, ..self.rows.spread()? })
+    }
+
     /// Scalars of order d^{−1/2} vanish.
     fn limit(&self, shape: Shape, spectrum: &Spectrum) -> Result<Overlaps, StartError> {
         let mut state = self.rows.limit(shape, spectrum)?;
@@ -101,6 +125,8 @@ pub struct Restarted {
     pub restart: Restart,
     /// How many stages came before, so that every one draws other numbers.
     pub stage: u64,
+    /// How replicas scatter at the end of the stage before, from a theory that follows it.
+    pub spread: Option<Arc<StateSpread>>,
 }
 
 impl Start for Restarted {
@@ -124,6 +150,43 @@ impl Start for Restarted {
 
     fn is_random(&self) -> bool {
         self.restart.rows.is_some() || matches!(self.restart.scalars, Some(ScalarLaw::Gaussian { .. }))
+    }
+
+    fn spread(&self) -> Option<StartSpread> {
+        let scalar_deviation = match self.restart.scalars {
+            Some(ScalarLaw::Gaussian { deviation }) => deviation,
+            _ => 0.0,
+        };
+        Some(StartSpread {
+            rows: self.restart.rows,
+            orthogonal_to: 0,
+            sampled_teachers: false,
+            scalar_deviation,
+            earlier: self.spread.clone(),
+        })
+    }
+
+    /// New rows become orthogonal to the rows that stay, with the lengths that they have on average; scalars of order d^{−1/2} vanish.
+    fn limit(&self, shape: Shape, spectrum: &Spectrum) -> Result<Overlaps, StartError> {
+        let mut state = self.before.clone();
+        if let Some(law) = self.restart.rows {
+            let length = law.length();
+            for (g, weight) in state.blocks.iter_mut().zip(spectrum.weights()) {
+                for i in 0..shape.trained {
+                    for j in 0..shape.rows() {
+                        let own = if i == j { length * length * weight } else { 0.0 };
+                        g[(i, j)] = own;
+                        g[(j, i)] = own;
+                    }
+                }
+            }
+        }
+        match &self.restart.scalars {
+            Some(ScalarLaw::Given(list)) => state.scalars.clone_from(list),
+            Some(_) => state.scalars.fill(0.0),
+            None => {}
+        }
+        Ok(state)
     }
 }
 
@@ -184,7 +247,8 @@ mod tests {
     #[test]
     fn a_restart_replaces_what_it_names() {
         let (spectrum, before) = state();
-        let restarted = |restart: Restart, stage: u64| Restarted { before: before.clone(), restart, stage };
+        let restarted =
+            |restart: Restart, stage: u64| Restarted { before: before.clone(), restart, stage, spread: None };
         let scalars = Restart { scalars: Some(ScalarLaw::Given(vec![0.0, 1.0])), ..Restart::default() };
         let state = restarted(scalars, 1).draw(&setting(&spectrum, 0)).unwrap();
         assert_eq!((state.scalars, &state.blocks), (vec![0.0, 1.0], &before.blocks));
@@ -209,7 +273,7 @@ mod tests {
         // ρ = w·v/|v| has mean 0 and, on the unit sphere in 25 dimensions, E ρ² = 1/25.
         let (spectrum, before) = state();
         let rows = Restart { rows: Some(RowLaw::Sphere { radius: 1.0 }), ..Restart::default() };
-        let law = Restarted { before, restart: rows, stage: 1 };
+        let law = Restarted { before, restart: rows, stage: 1, spread: None };
         let (mut mean, mut square) = (Moments::default(), Moments::default());
         for replica in 0..20_000 {
             let g = law.draw(&setting(&spectrum, replica)).unwrap().moment(&spectrum, 0);

@@ -125,6 +125,9 @@ pub enum EngineError {
         /// Why not.
         why: Option<&'static str>,
     },
+    /// Fluctuations that are not known, in a sentence with its hint.
+    #[error("{0}")]
+    Fluctuations(String),
     /// More memory than there is.
     #[error(
         "`{engine}` would need {gigabytes:.1} GB for {what}; {available:.1} GB are there\n\nhint: {hint}"
@@ -236,6 +239,28 @@ pub trait Engine: Send + Sync {
     /// False when a finite dimension is needed.
     fn takes_infinite_dimension(&self) -> bool {
         false
+    }
+
+    /// True when one curve stands for all replicas, also of a random start.
+    fn follows_the_mean(&self) -> bool {
+        false
+    }
+
+    /// Whether the engine can be run stage after stage.
+    fn admits_stages(&self) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    /// Names of columns that the engine adds behind those of the record.
+    fn added_columns(&self, record: &Record) -> Vec<String> {
+        let _ = record;
+        Vec::new()
+    }
+
+    /// Names of events that the engine adds behind those of the record: durations, not times.
+    fn added_events(&self, record: &Record) -> Vec<String> {
+        let _ = record;
+        Vec::new()
     }
 
     /// True when a later stage of a schedule can go on with the same training set: the engine hands its rows over.

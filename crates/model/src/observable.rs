@@ -84,6 +84,12 @@ impl<'a> Snapshot<'a> {
         self
     }
 
+    /// With the generalisation error, from a caller that knows it.
+    pub fn with_loss(self, value: f64) -> Self {
+        let loss = OnceCell::from(QuadratureEstimate::exact(value));
+        Self { loss, ..self }
+    }
+
     /// With the mean loss over the training set, which does not follow from the overlaps.
     pub fn with_train_loss(mut self, value: f64) -> Self {
         self.train_loss = Some(value);

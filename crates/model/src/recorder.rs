@@ -141,7 +141,7 @@ impl<'a> Recorder<'a> {
 
     /// Ends the replica in this state.
     pub fn end(&mut self, outcome: Outcome, time: f64, overlaps: Overlaps, weights: Option<Arc<Mat>>) {
-        self.end = Some((outcome, EndState { time, saved: self.saved, overlaps, weights }));
+        self.end = Some((outcome, EndState { time, saved: self.saved, overlaps, weights, spread: None }));
     }
 }
 

@@ -98,10 +98,48 @@ pub trait Start: Send + Sync + Debug {
         None
     }
 
+    /// The state around which the starts of replicas scatter: that of the limit where rows are random, the common one otherwise.
+    fn centre(&self, setting: &Setting) -> Result<Overlaps, StartError> {
+        if self.is_random() { self.limit(setting.shape, setting.spectrum) } else { self.draw(setting) }
+    }
+
+    /// How the starts of replicas scatter around [`centre`](Self::centre) at order d^{−1/2}; `None` where replicas differ by a law whose
+    /// covariance is not known.
+    fn spread(&self) -> Option<StartSpread> {
+        (!self.is_random()).then(StartSpread::default)
+    }
+
     /// The overlaps as d → ∞, where those of random rows no longer fluctuate.
     fn limit(&self, shape: Shape, spectrum: &Spectrum) -> Result<Overlaps, StartError> {
         self.draw(&Setting { shape, spectrum, dimension: None, seed: 0, replica: 0 })
     }
+}
+
+/// The law of what differs between replicas at their start, at leading order in 1/d (docs/derivations/fluctuations.md#s4).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StartSpread {
+    /// Trained rows that are drawn for every replica.
+    pub rows: Option<RowLaw>,
+    /// How many of the frozen rows, counted from the first, these are drawn orthogonal to.
+    pub orthogonal_to: usize,
+    /// Whether the frozen rows are drawn for every replica too, with components N(0, 1/d).
+    pub sampled_teachers: bool,
+    /// Standard deviation of every trained scalar, in units of d^{−1/2}.
+    pub scalar_deviation: f64,
+    /// What an earlier stage has accumulated, in place of a law.
+    pub earlier: Option<Arc<StateSpread>>,
+}
+
+/// How replicas scatter at the end of a stage.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StateSpread {
+    /// d times the covariance of the state, in the order of the equations that a theory integrates.
+    pub covariance: Mat,
+    /// Drift of the state per unit of the clock, and gradient of the watched observable, where the stage ended because an observable
+    /// crossed a level: replicas then change to the next stage at different times.
+    pub crossing: Option<(Vec<f64>, Vec<f64>)>,
+    /// Whether overlaps of frozen rows are part of the state.
+    pub with_teachers: bool,
 }
 
 /// The same overlaps in every replica.
@@ -125,6 +163,8 @@ pub struct Continued {
     pub overlaps: Overlaps,
     /// The rows there, of engines that hand them over.
     pub weights: Option<Arc<Mat>>,
+    /// How replicas scatter there, from a theory that follows it.
+    pub spread: Option<Arc<StateSpread>>,
 }
 
 impl Start for Continued {
@@ -136,6 +176,9 @@ impl Start for Continued {
     }
     fn weights(&self) -> Option<&Mat> {
         self.weights.as_deref()
+    }
+    fn spread(&self) -> Option<StartSpread> {
+        Some(StartSpread { earlier: self.spread.clone(), ..StartSpread::default() })
     }
 }
 
@@ -157,6 +200,16 @@ pub enum RowLaw {
         /// Length of every row.
         radius: f64,
     },
+}
+
+impl RowLaw {
+    /// The length of a row on average.
+    pub fn length(self) -> f64 {
+        match self {
+            Self::Gaussian { deviation } => deviation,
+            Self::Sphere { radius } | Self::Orthogonal { radius } => radius,
+        }
+    }
 }
 
 /// The frozen rows.
@@ -224,15 +277,17 @@ impl Start for RandomRows {
         true
     }
 
+    fn spread(&self) -> Option<StartSpread> {
+        let sampled_teachers = self.frozen == FrozenRows::Sampled;
+        Some(StartSpread { rows: Some(self.trained), sampled_teachers, ..StartSpread::default() })
+    }
+
     /// Random rows become orthogonal to each other and to all given ones, with the lengths that they have on average.
     fn limit(&self, shape: Shape, spectrum: &Spectrum) -> Result<Overlaps, StartError> {
         if self.scalars.len() != shape.scalars {
             return Err(StartError::Scalars { given: self.scalars.len(), expected: shape.scalars });
         }
-        let length = match self.trained {
-            RowLaw::Gaussian { deviation } => deviation,
-            RowLaw::Sphere { radius } | RowLaw::Orthogonal { radius } => radius,
-        };
+        let length = self.trained.length();
         let frozen = match &self.frozen {
             FrozenRows::Gram(t) => {
                 teacher_factor(t, shape, 1.0)?;

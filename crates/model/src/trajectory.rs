@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::overlaps::Overlaps;
+use crate::start::StateSpread;
 use didact_math::linalg::Mat;
 use didact_math::random::statistics::SampleMean;
 use serde::{Deserialize, Serialize};
@@ -114,6 +115,8 @@ pub struct EndState {
     /// The rows themselves (P x d, then those of velocities where there are any), where later steps depend on more than their
     /// overlaps: on a training set.
     pub weights: Option<Arc<Mat>>,
+    /// How replicas scatter there, from a theory that follows it.
+    pub spread: Option<Arc<StateSpread>>,
 }
 
 impl Trajectory {

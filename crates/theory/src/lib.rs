@@ -3,6 +3,7 @@
 //! ```text
 //!              ┌─ averages of kicks ──► equations of the overlaps ──► OrderParameterOde   one pass, d → ∞
 //! LocalRule ───┼─ kick, curvature   ──► effective process         ──► dmft::Dmft          training set, n, d → ∞
+//!              ├─ products of kicks ──► covariance of replicas    ──► fluctuations        one pass, order 1/√d
 //!              └─ curvature         ──► Hessians, thresholds      ──► landscape           quantities, not curves
 //! ```
 //!
@@ -31,6 +32,7 @@
 //! ```
 
 pub mod dmft;
+pub mod fluctuations;
 pub mod landscape;
 pub mod order_parameters;
 

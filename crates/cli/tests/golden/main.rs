@@ -6,6 +6,7 @@
 #![allow(missing_docs, unreachable_pub, clippy::print_stdout)]
 
 mod compare;
+mod fluctuations;
 mod gd_phase_transitions;
 mod inputs;
 mod lora_single_index;
@@ -24,13 +25,14 @@ use std::process::ExitCode;
 type Adapter = fn(kind: &str, inputs: &Inputs) -> Option<Answer>;
 
 /// The families; an adapter knows every kind of its file.
-const FAMILIES: [(&str, Adapter); 6] = [
+const FAMILIES: [(&str, Adapter); 7] = [
     ("power-law-spectra", power_law_spectra::answer),
     ("quadratic-networks", quadratic_networks::answer),
     ("lora-single-index", lora_single_index::answer),
     ("low-rank-perturbation", low_rank_perturbation::answer),
     ("gd-phase-transitions", gd_phase_transitions::answer),
     ("training-rules", training_rules::answer),
+    ("fluctuations", fluctuations::answer),
 ];
 
 fn main() -> ExitCode {

@@ -98,6 +98,10 @@ pub struct Series {
     /// How it is drawn.
     #[serde(default)]
     pub style: SeriesStyle,
+    /// The predicted spread around a line of a run with `fluctuations = true`: `"theory"` for one run, `{ of-mean = 16 }` for the mean of
+    /// 16 of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub band: Option<BandSpec>,
     /// Legend; `{key}` stands for the value of a swept key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub legend: Option<String>,
@@ -119,6 +123,43 @@ pub struct Series {
     /// Draw only every n-th point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<usize>,
+}
+
+/// Which predicted spread a band shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "`band` is \"theory\" or `{ of-mean = 16 }`")]
+pub enum BandSpec {
+    /// By name.
+    Named(NamedBand),
+    /// Of the mean of several runs.
+    OfMean(BandOfMean),
+}
+
+/// Bands by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NamedBand {
+    /// One standard deviation of one run.
+    Theory,
+}
+
+/// The band of a mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct BandOfMean {
+    /// How many runs it is the mean of.
+    #[schemars(range(max = 1_000_000))]
+    pub of_mean: u32,
+}
+
+impl BandSpec {
+    /// How many runs the line is compared with the mean of.
+    pub fn runs(self) -> f64 {
+        match self {
+            Self::Named(NamedBand::Theory) => 1.0,
+            Self::OfMean(BandOfMean { of_mean }) => f64::from(of_mean),
+        }
+    }
 }
 
 /// How a series is drawn.

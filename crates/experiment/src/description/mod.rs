@@ -9,7 +9,7 @@ mod training;
 
 pub use crate::measures::{Measure, MeasureKind};
 pub use claims::{Check, Claim, Erratum};
-pub use figures::{FigureSpec, InsetSpec, PanelSpec, Series, SeriesStyle};
+pub use figures::{BandOfMean, BandSpec, FigureSpec, InsetSpec, NamedBand, PanelSpec, Series, SeriesStyle};
 pub use run::RunSpec;
 pub use training::{
     DropoutSpec, NamedTeachers, RestartSpec, RowsSpec, ScalarsLaw, ScalarsSpec, SpectrumSpec, Stage,

@@ -7,7 +7,7 @@ use crate::measures::Measured;
 use crate::points::Point;
 use crate::results::Results;
 use didact_figure::{Band, ErrorBars, Histogram, Layer, Line, Markers, Uneven};
-use didact_figure::{Figure, Inset, Panel};
+use didact_figure::{Figure, Inset, Panel, ScaleKind};
 
 /// Everything a figure may draw.
 pub struct Drawable<'a> {
@@ -35,7 +35,7 @@ impl Drawable<'_> {
     fn panel(&self, spec: &PanelSpec) -> Result<Panel, String> {
         let mut layers = Vec::new();
         for series in &spec.series {
-            layers.extend(self.series(series)?);
+            layers.extend(self.series(series, spec.y.scale == ScaleKind::Log)?);
         }
         layers.extend(spec.layers.iter().cloned());
         let inset = |inset: &InsetSpec| Ok(Inset { panel: self.panel(&inset.panel)?, place: inset.place });
@@ -50,7 +50,7 @@ impl Drawable<'_> {
         })
     }
 
-    fn series(&self, series: &Series) -> Result<Vec<Layer>, String> {
+    fn series(&self, series: &Series, logarithmic: bool) -> Result<Vec<Layer>, String> {
         match (&series.run, &series.measure, &series.scan) {
             (Some(run), None, None) => {
                 let points = self.results.points_of(run, &series.at);
@@ -59,7 +59,8 @@ impl Drawable<'_> {
                 }
                 // Where the run failed is told among the failures; what there is is drawn.
                 let done = points.into_iter().filter(|p| self.results.table(p, run).is_ok());
-                let layers: Result<Vec<_>, String> = done.map(|p| self.run_series(series, run, p)).collect();
+                let layers: Result<Vec<_>, String> =
+                    done.map(|p| self.run_series(series, run, p, logarithmic)).collect();
                 Ok(layers?.concat())
             }
             (None, Some(measure), None) => self.measure_series(series, measure),
@@ -68,7 +69,13 @@ impl Drawable<'_> {
         }
     }
 
-    fn run_series(&self, series: &Series, run: &str, point: &Point) -> Result<Vec<Layer>, String> {
+    fn run_series(
+        &self,
+        series: &Series,
+        run: &str,
+        point: &Point,
+        logarithmic: bool,
+    ) -> Result<Vec<Layer>, String> {
         let column = series.y.as_deref().unwrap_or("loss");
         let table = self.results.table(point, run)?;
         let missing = |name: &str| format!("run `{run}` has no column `{name}`");
@@ -81,14 +88,27 @@ impl Drawable<'_> {
             (series.skip.min(x.len())..x.len()).step_by(series.every.unwrap_or(1).max(1)).collect();
         let take = |f: &dyn Fn(usize) -> f64| keep.iter().map(|&i| f(i)).collect::<Vec<f64>>();
         let mut look = Look::new(series, point);
-        if series.style == SeriesStyle::Band {
+        if series.style == SeriesStyle::Band || series.band.is_some() {
             // A band and its line have one colour also where the description names no group.
             look.group.get_or_insert_with(|| format!("{run} {column} {}", point.index));
         }
         let xs = take(&|i| x[i]);
         let line = look.line(xs.clone(), take(&|i| mean[i].value));
         Ok(match series.style {
-            SeriesStyle::Line => vec![line],
+            SeriesStyle::Line => match series.band {
+                None => vec![line],
+                Some(band) => {
+                    let name = format!("sd({column})");
+                    let deviations = table.mean(&name).ok_or_else(|| missing(&name))?;
+                    let edge = |sign: f64| {
+                        take(&|i| {
+                            let (value, sd) = (mean[i].value, deviations[i].value / band.runs().sqrt());
+                            predicted_edge(value, sign * sd, logarithmic)
+                        })
+                    };
+                    vec![look.band(xs, edge(-1.0), edge(1.0)), line]
+                }
+            },
             SeriesStyle::Markers => {
                 let errors: Vec<_> = keep.iter().map(|&i| [mean[i].error; 2]).collect();
                 vec![look.markers(xs, take(&|i| mean[i].value), &errors)]
@@ -134,6 +154,15 @@ impl Drawable<'_> {
             SeriesStyle::Markers => look.markers(x, y, &errors),
             _ => look.line(x, y),
         }])
+    }
+}
+
+/// The edge of a predicted band: o ± sd, and on a logarithmic axis o e^{± sd/o}, which is nothing where o is not positive.
+fn predicted_edge(value: f64, by: f64, logarithmic: bool) -> f64 {
+    match (logarithmic, value > 0.0) {
+        (false, _) => value + by,
+        (true, true) => value * (by / value).exp(),
+        (true, false) => f64::NAN,
     }
 }
 

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | when does a replica pass a level? | `event-time`, `event-median`, `event-fraction` |
 //! | what does a curve do? | `value-at`, `plateau-height`, `exponent`, `rate`, `growth-rate` |
-//! | does a simulation follow its prediction? | `agreement` |
+//! | does a simulation follow its prediction? | `agreement`, `variance-agreement` |
 //! | what is predicted without a run? | `quantity`, `scan-exponent`, `scan-extremum` |
 //! | how does a measure change over the sweep? | `log-law`, `power-law`, `mean-over`, `elsewhere` |
 //! | what follows from other measures? | `formula` |
@@ -30,6 +30,7 @@ pub mod rate;
 pub mod scan_exponent;
 pub mod scan_extremum;
 pub mod value_at;
+pub mod variance_agreement;
 
 pub use dependency::Dependency;
 pub use estimate::Estimate;
@@ -112,6 +113,7 @@ measures! {
     Rate(rate::RateMeasure),
     GrowthRate(growth_rate::GrowthRateMeasure),
     Agreement(agreement::AgreementMeasure),
+    VarianceAgreement(variance_agreement::VarianceAgreementMeasure),
     Quantity(quantity::QuantityMeasure),
     ScanExponent(scan_exponent::ScanExponentMeasure),
     ScanExtremum(scan_extremum::ScanExtremumMeasure),

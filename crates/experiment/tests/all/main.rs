@@ -4,6 +4,8 @@
 
 mod common;
 mod engines_agree;
+mod fluctuations_agree;
+mod fluctuations_runs;
 mod formula;
 mod found_by_use;
 mod full_batch_agrees;

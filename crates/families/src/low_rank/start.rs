@@ -7,7 +7,7 @@ use didact_math::random::{BartlettFactor, RngAddress, Stream};
 use didact_model::overlaps::Overlaps;
 use didact_model::rule::Shape;
 use didact_model::spectrum::Spectrum;
-use didact_model::start::{FrozenRows, RandomRows, RowLaw, Setting, Start, StartError};
+use didact_model::start::{FrozenRows, RandomRows, RowLaw, Setting, Start, StartError, StartSpread};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -299,6 +299,24 @@ impl Start for LowRankStart {
             return RandomRows { trained, frozen, scalars: self.scalars.clone() }.limit(shape, spectrum);
         }
         limit.draw(&Setting { shape, spectrum, dimension: None, seed: 0, replica: 0 })
+    }
+
+    fn spread(&self) -> Option<StartSpread> {
+        if !self.is_random() {
+            return Some(StartSpread::default());
+        }
+        // The overlaps of a random base are of order d^{−1/2} in every replica alike, which no covariance of replicas describes; û of
+        // a student that trains its second layer alone is a frozen row.
+        let random_base = matches!(self.base, Base::Named(NamedBase::Random | NamedBase::Separated));
+        if random_base || self.student == StudentKind::SecondLayer {
+            return None;
+        }
+        let outside_w = self.student != StudentKind::FromScratch
+            && self.law == StartLaw::Named(NamedStart::Complement)
+            && self.student != StudentKind::SingleIndex;
+        let radius = if self.student == StudentKind::FromScratch { self.radius } else { 1.0 };
+        let orthogonal_to = if outside_w { self.units() } else { 0 };
+        Some(StartSpread { rows: Some(RowLaw::Sphere { radius }), orthogonal_to, ..StartSpread::default() })
     }
 
     fn is_random(&self) -> bool {

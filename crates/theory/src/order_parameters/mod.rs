@@ -2,10 +2,11 @@
 
 mod flow;
 mod numerical;
-mod overlap_flow;
-mod row_flow;
+pub(crate) mod overlap_flow;
+pub(crate) mod row_flow;
 mod ways_flow;
 
+use crate::fluctuations::{FluctuatingOde, FluctuationsKey, ScaledWord};
 use didact_math::linalg::Mat;
 use didact_math::ode::{self, Direction, Method, Options, Saving, Solution, Stop, VectorField};
 use didact_model::averages::seconds_per_call;
@@ -67,6 +68,11 @@ pub struct OdeOptions {
     /// `explicit` (order 8), `multistep`, `stiff` or `stabilised`. Unless given, `explicit` where averages have closed forms, and
     /// `multistep`, which needs the fewest of them, where they have not.
     pub method: Option<OdeMethod>,
+    /// `true`: beside every column `o` the standard deviation of one run at `data.dimension`, as `sd(o)`, and beside every event that of
+    /// its time. `"scaled"`: the limit of sqrt(d) times it, as `scaled-sd(o)`, which needs no dimension.
+    pub fluctuations: FluctuationsKey,
+    /// Moves the columns by the shift of the mean at order 1/d; with `fluctuations = "scaled"` it is in columns `scaled-shift(o)`.
+    pub mean_correction: bool,
 }
 
 /// Integrators by their use.
@@ -86,7 +92,13 @@ pub enum OdeMethod {
 
 impl Default for OdeOptions {
     fn default() -> Self {
-        Self { quadratic_term: true, tolerance: None, method: None }
+        Self {
+            quadratic_term: true,
+            tolerance: None,
+            method: None,
+            fluctuations: FluctuationsKey::default(),
+            mean_correction: false,
+        }
     }
 }
 
@@ -119,7 +131,21 @@ impl EngineOptions for OdeOptions {
             error: self.tolerance.unwrap_or(Numerical::USUAL_ERROR),
             any_method: self.method.is_none(),
         };
-        Ok(Box::new(OrderParameterOde { options, needed, numerical }))
+        let mean = OrderParameterOde { options, needed, numerical };
+        let scaled = match self.fluctuations {
+            FluctuationsKey::Flag(true) => false,
+            FluctuationsKey::Named(ScaledWord::Scaled) => true,
+            FluctuationsKey::Flag(false) if self.mean_correction => {
+                return Ok(Box::new(FluctuatingOde {
+                    mean,
+                    asked: false,
+                    scaled: false,
+                    mean_correction: true,
+                }));
+            }
+            FluctuationsKey::Flag(false) => return Ok(Box::new(mean)),
+        };
+        Ok(Box::new(FluctuatingOde { mean, asked: true, scaled, mean_correction: self.mean_correction }))
     }
 }
 

@@ -10,9 +10,9 @@ use rayon::prelude::*;
 /// Where the overlaps stand in the state vector: per eigenspace R_b (row by row) and the lower triangle of Q_b, then
 /// the scalars. T_b does not move and is kept aside.
 #[derive(Debug, Clone)]
-pub(super) struct Layout {
-    pub(super) shape: Shape,
-    pub(super) start: Overlaps,
+pub(crate) struct Layout {
+    pub(crate) shape: Shape,
+    pub(crate) start: Overlaps,
 }
 
 impl Layout {
@@ -27,11 +27,11 @@ impl Layout {
         self.per_block().max(1)
     }
 
-    pub(super) fn dimension(&self) -> usize {
+    pub(crate) fn dimension(&self) -> usize {
         self.start.blocks.len() * self.per_block() + self.shape.scalars
     }
 
-    pub(super) fn pack(&self, overlaps: &Overlaps) -> Vec<f64> {
+    pub(crate) fn pack(&self, overlaps: &Overlaps) -> Vec<f64> {
         let mut state = vec![0.0; self.dimension()];
         let scalars = self.dimension() - self.shape.scalars;
         for (g, part) in overlaps.blocks.iter().zip(state[..scalars].chunks_exact_mut(self.chunk())) {
@@ -69,7 +69,7 @@ impl Layout {
         }
     }
 
-    pub(super) fn unpack(&self, state: &[f64]) -> Overlaps {
+    pub(crate) fn unpack(&self, state: &[f64]) -> Overlaps {
         let mut overlaps = self.start.clone();
         let scalars = self.dimension() - self.shape.scalars;
         for (g, part) in overlaps.blocks.iter_mut().zip(state[..scalars].chunks_exact(self.chunk())) {
@@ -90,22 +90,22 @@ impl Layout {
 /// Gram of the frozen rows, takes out motion along the frozen rows; ν_i = (d/dt |w_i|²)/(2|w_i|²) keeps lengths.
 /// Derived in docs/derivations/power-law-spectra.md#eq-16 and docs/derivations/power-law-spectra.md#eq-17.
 /// One eigenspace, erf units: Saad & Solla (1995).
-pub(super) struct OverlapFlow<'a> {
+pub(crate) struct OverlapFlow<'a> {
     problem: &'a Problem,
     needed: Needed,
-    pub(super) layout: Layout,
+    pub(crate) layout: Layout,
     blocks: Vec<Mat>,
     covariance: Mat,
-    pub(super) averages: Averages,
+    pub(crate) averages: Averages,
     /// B_b G_b of every eigenspace, trained x rows.
     motion: Vec<Mat>,
     /// T⁻¹ of the frozen rows along which motion is forbidden.
     barred: Option<Mat>,
-    pub(super) worst_error: f64,
+    pub(crate) worst_error: f64,
 }
 
 impl<'a> OverlapFlow<'a> {
-    pub(super) fn new(problem: &'a Problem, start: &Overlaps, needed: Needed) -> Self {
+    pub(crate) fn new(problem: &'a Problem, start: &Overlaps, needed: Needed) -> Self {
         let shape = start.shape();
         let count = problem.training.constraint.barred(&*problem.rule);
         let plain = start.moment(&problem.spectrum, 0);
@@ -195,6 +195,24 @@ impl VectorField for OverlapFlow<'_> {
 
     fn derivative(&mut self, _time: f64, state: &[f64], out: &mut [f64]) {
         self.average(state);
+        self.drift_of_averages(state, out);
+    }
+}
+
+impl OverlapFlow<'_> {
+    /// The drift at the overlaps with which the flow was made, for averages that the caller gives.
+    pub(crate) fn drift_with(&mut self, averages: &Averages, scalars: &[f64], out: &mut [f64]) {
+        self.averages.drift.clone_from(&averages.drift);
+        self.averages.noise.clone_from(&averages.noise);
+        self.averages.scalars.clone_from(&averages.scalars);
+        let mut state = vec![0.0; self.layout.dimension()];
+        let rows = state.len() - scalars.len();
+        state[rows..].copy_from_slice(scalars);
+        self.drift_of_averages(&state, out);
+    }
+
+    /// The drift of blocks and scalars that have these averages; of the state only the scalars are read.
+    fn drift_of_averages(&mut self, state: &[f64], out: &mut [f64]) {
         self.move_rows();
         let Shape { trained: k, frozen: f, .. } = self.layout.shape;
         let per_clock = self.problem.flow_per_clock();

@@ -176,7 +176,7 @@ const LANES: usize = 4;
 
 dispatch! {
     /// out_r = x · row r, rows being as long as x.
-    fn products(x: &[f64], rows: &[f64], out: &mut [f64]) {
+    pub(crate) fn products(x: &[f64], rows: &[f64], out: &mut [f64]) {
         let n = x.len();
         for (four, rows) in out.chunks_mut(LANES).zip(rows.chunks(LANES * n)) {
             if four.len() < LANES {

@@ -4,6 +4,7 @@
 
 mod common;
 mod dmft;
+mod fluctuations;
 mod invariances;
 mod landscape;
 mod linear_units;

@@ -1,0 +1,29 @@
+//! Fluctuations of one-pass SGD around the equations of its overlaps: d times the covariance of the state, and what follows from it.
+//!
+//! ```text
+//! kick ──► products of a sample ──► D ┐
+//! averages ───────────────────────► J ┼─► dΣ/dα = J Σ + Σ Jᵀ + D ──► Var[o] = ∇oᵀ Σ ∇o/d: bands, passage times, required d
+//! law of the start ─────────────► Σ_0 ┘        at a fixed point ──► rate and seed of escape ──► law of escape times
+//! ```
+//!
+//! Derived in docs/derivations/fluctuations.md.
+
+mod closed;
+mod engine;
+mod error;
+mod escape;
+mod linearise;
+mod mean;
+mod moments;
+mod observer;
+mod path;
+mod points;
+mod products;
+mod start;
+mod theory;
+mod variables;
+
+pub use engine::{FluctuatingOde, FluctuationsKey, ScaledWord};
+pub use error::FluctuationError;
+pub use escape::EscapeLaw;
+pub use theory::{FluctuationTheory, Passage, Seed};
