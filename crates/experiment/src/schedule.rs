@@ -13,6 +13,7 @@ use didact_model::{
     Cost, EndState, Engine, EngineError, Event, Monitor, Outcome, Problem, Record, Trajectory,
 };
 use rayon::prelude::*;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Name of the event that ends a stage.
@@ -118,17 +119,41 @@ impl Schedule {
 
     /// Runs all stages of all replicas.
     pub fn run(&self, monitor: &dyn Monitor) -> Result<Trajectory, EngineError> {
+        self.run_replicas(0..self.replicas(), monitor)
+    }
+
+    /// Replicas that are computed. Theory of a start that is the same for all needs one solution only.
+    pub fn replicas(&self) -> u32 {
+        let random =
+            self.draft().start.is_random() || self.stages.iter().any(|stage| stage.restart.is_some());
+        if self.engine.stays_at_fixed_points() && !random { 1 } else { self.record.replicas }
+    }
+
+    /// Whether replicas may be computed in parts ([`Schedule::run_replicas`], [`Schedule::join`]).
+    pub fn splits(&self) -> bool {
+        self.engine.replicas_stand_alone() && self.replicas() > 1
+    }
+
+    /// Runs all stages of some of the replicas, counted from the first of the record.
+    pub fn run_replicas(
+        &self,
+        replicas: Range<u32>,
+        monitor: &dyn Monitor,
+    ) -> Result<Trajectory, EngineError> {
         self.fits()?;
         let problems: Vec<Problem> =
             self.stages.iter().map(PlannedStage::problem).collect::<Result<_, _>>()?;
+        let whole = replicas == (0..self.replicas());
+        let first = self.record.first_replica;
+        let numbers = first + replicas.start..first + replicas.end;
         if let [only] = problems.as_slice() {
-            return self.engine.run(only, &self.record, monitor);
-        }
-        let mut numbers = self.record.replica_numbers();
-        // Theory of a start that is the same for all needs one solution only, as without stages.
-        let random = problems[0].start.is_random() || self.stages.iter().any(|stage| stage.restart.is_some());
-        if self.engine.stays_at_fixed_points() && !random {
-            numbers.end = numbers.start + 1;
+            // An engine that mixes replicas counts them itself, so it gets the record as it is.
+            let part = Record {
+                first_replica: numbers.start,
+                replicas: numbers.end - numbers.start,
+                ..self.record.clone()
+            };
+            return self.engine.run(only, if whole { &self.record } else { &part }, monitor);
         }
         let shared = ReplicaShare { monitor, replicas: f64::from(numbers.end - numbers.start) };
         let one = |r| self.run_replica(&problems, r, &shared);
@@ -141,6 +166,19 @@ impl Schedule {
         let mut whole = Trajectory::of_record(self.engine.name(), self.draft(), &self.record);
         replicas?.into_iter().for_each(|replica| whole.append_replicas(replica));
         Ok(whole)
+    }
+
+    /// The parts of a run one after the other, which are the run. Remarks that an engine makes once about all replicas are in
+    /// every part, and once in the whole; those of stages are made for every replica.
+    pub fn join(&self, parts: impl IntoIterator<Item = Trajectory>) -> Trajectory {
+        let mut whole = Trajectory::of_record(self.engine.name(), self.draft(), &self.record);
+        for mut part in parts {
+            if self.stages.len() == 1 {
+                part.notes.retain(|note| !whole.notes.contains(note));
+            }
+            whole.append_replicas(part);
+        }
+        whole
     }
 
     fn run_replica(

@@ -238,6 +238,12 @@ pub trait Engine: Send + Sync {
         false
     }
 
+    /// True when the replicas of a record may be computed in parts, on several machines: the parts one after the other are the whole,
+    /// bit by bit. Random numbers belong to a replica, so that only engines whose results mix replicas say no.
+    fn replicas_stand_alone(&self) -> bool {
+        false
+    }
+
     /// True when a later stage of a schedule can go on with the same training set: the engine hands its rows over.
     fn hands_over_weights(&self) -> bool {
         false
