@@ -9,7 +9,7 @@ use crate::exit::{self, Ending};
 use crate::slurm;
 use didact_experiment::Diagnostic;
 use didact_experiment::sweep::log::{Attempt, HEARTBEAT};
-use didact_experiment::sweep::{Event, FailureKind, Job, TaskEnd, TaskLog};
+use didact_experiment::sweep::{TaskEvent, FailureKind, Job, TaskEnd, TaskLog};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -65,7 +65,7 @@ impl Supervisor {
         let unwritable =
             |error: std::io::Error| Diagnostic::new(format!("cannot write the report of the task: {error}"));
         let mut log = TaskLog::create(&self.plan, self.task).map_err(unwritable)?;
-        log.add(&Event::Begin { attempt: self.attempt() }).map_err(unwritable)?;
+        log.add(&TaskEvent::Begin { attempt: self.attempt() }).map_err(unwritable)?;
         log.sync().map_err(unwritable)?;
         // Time to stop and to write comes out of the time of the task.
         let deadline =
@@ -81,12 +81,12 @@ impl Supervisor {
                 ChildEnd::Died { open, kind: Some(kind), why } if !open.is_empty() => {
                     suspects.retain(|job| !open.contains(job));
                     if let [only] = &open[..] {
-                        let failed = Event::Failed { job: only.clone(), kind, why: why.clone() };
+                        let failed = TaskEvent::Failed { job: only.clone(), kind, why: why.clone() };
                         log.add(&failed).map_err(unwritable)?;
                     } else {
                         suspects.extend(open);
                     }
-                    log.add(&Event::Restart { why }).map_err(unwritable)?;
+                    log.add(&TaskEvent::Restart { why }).map_err(unwritable)?;
                 }
                 ChildEnd::Died { why, kind: Some(_), .. } => {
                     return Err(Diagnostic::new(format!(
@@ -97,7 +97,7 @@ impl Supervisor {
             }
         };
         if let Some(end) = end {
-            log.add(&Event::End { end, left: 0 }).map_err(unwritable)?;
+            log.add(&TaskEvent::End { end, left: 0 }).map_err(unwritable)?;
         }
         log.sync().map_err(unwritable)?;
         if code == exit::TRY_AGAIN {
@@ -177,15 +177,15 @@ impl Supervisor {
             match events.recv_timeout(LOOK) {
                 Ok(event) => {
                     match &event {
-                        Event::Start { job } => open.push(job.clone()),
-                        Event::Done { job, .. } | Event::Failed { job, .. } => {
+                        TaskEvent::Start { job } => open.push(job.clone()),
+                        TaskEvent::Done { job, .. } | TaskEvent::Failed { job, .. } => {
                             open.retain(|other| other != job)
                         }
-                        Event::End { .. } => ended = true,
+                        TaskEvent::End { .. } => ended = true,
                         _ => {}
                     }
                     // The end of a process that computed suspects alone is not that of the task.
-                    let inner = alone.is_some() && matches!(event, Event::End { end: TaskEnd::Finished, .. });
+                    let inner = alone.is_some() && matches!(event, TaskEvent::End { end: TaskEnd::Finished, .. });
                     if !inner {
                         log.add(&event).map_err(|e| {
                             Diagnostic::new(format!("cannot write the report of the task: {e}"))
@@ -215,7 +215,7 @@ impl Supervisor {
             let code = u8::try_from(code).unwrap_or(exit::ERROR);
             if code == exit::TRY_AGAIN && !ended {
                 let end = if signal.load(Ordering::SeqCst) == 0 { TaskEnd::Time } else { TaskEnd::Signal };
-                let _ = log.add(&Event::End { end, left: open.len() });
+                let _ = log.add(&TaskEvent::End { end, left: open.len() });
             }
             // A panic outside of a job ends the process with a code of its own; the rest are codes of ours.
             if [0, exit::ERROR, 3, exit::TRY_AGAIN].contains(&code) {
@@ -224,7 +224,7 @@ impl Supervisor {
         }
         if killed {
             let end = if signal.load(Ordering::SeqCst) == 0 { TaskEnd::Time } else { TaskEnd::Signal };
-            let _ = log.add(&Event::End { end, left: open.len() });
+            let _ = log.add(&TaskEvent::End { end, left: open.len() });
             return Ok(ChildEnd::Code(exit::TRY_AGAIN));
         }
         let (kind, why) = cause_of_death(status, &words, kills.since());
@@ -285,7 +285,7 @@ fn listen_to(stderr: Option<ChildStderr>) -> Arc<Mutex<String>> {
 }
 
 /// What the computing process reports, line by line; the channel ends with the process.
-fn events_of(child: &mut Child) -> Receiver<Event> {
+fn events_of(child: &mut Child) -> Receiver<TaskEvent> {
     let (send, receive) = channel();
     if let Some(stdout) = child.stdout.take() {
         std::thread::spawn(move || {

@@ -104,7 +104,12 @@ impl Schedule {
 
     /// Refuses a run that needs more memory than this machine has: to ask for it would end the process.
     pub fn fits(&self) -> Result<(), EngineError> {
-        let (gigabytes, available) = (1e-9 * self.cost().memory, available_gigabytes());
+        self.fits_record(&self.record)
+    }
+
+    fn fits_record(&self, record: &Record) -> Result<(), EngineError> {
+        let memory = self.engine.cost(self.draft(), record).memory;
+        let (gigabytes, available) = (1e-9 * memory, available_gigabytes());
         if gigabytes <= available {
             return Ok(());
         }
@@ -140,20 +145,20 @@ impl Schedule {
         replicas: Range<u32>,
         monitor: &dyn Monitor,
     ) -> Result<Trajectory, EngineError> {
-        self.fits()?;
-        let problems: Vec<Problem> =
-            self.stages.iter().map(PlannedStage::problem).collect::<Result<_, _>>()?;
-        let whole = replicas == (0..self.replicas());
         let first = self.record.first_replica;
         let numbers = first + replicas.start..first + replicas.end;
+        // An engine that mixes replicas counts them itself, so that it gets the record as it is.
+        let record = if replicas == (0..self.replicas()) {
+            self.record.clone()
+        } else {
+            let replicas = numbers.end - numbers.start;
+            Record { first_replica: numbers.start, replicas, ..self.record.clone() }
+        };
+        self.fits_record(&record)?;
+        let problems: Vec<Problem> =
+            self.stages.iter().map(PlannedStage::problem).collect::<Result<_, _>>()?;
         if let [only] = problems.as_slice() {
-            // An engine that mixes replicas counts them itself, so it gets the record as it is.
-            let part = Record {
-                first_replica: numbers.start,
-                replicas: numbers.end - numbers.start,
-                ..self.record.clone()
-            };
-            return self.engine.run(only, if whole { &self.record } else { &part }, monitor);
+            return self.engine.run(only, &record, monitor);
         }
         let shared = ReplicaShare { monitor, replicas: f64::from(numbers.end - numbers.start) };
         let one = |r| self.run_replica(&problems, r, &shared);

@@ -83,7 +83,7 @@ pub struct Attempt {
 /// One line of a report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
-pub enum Event {
+pub enum TaskEvent {
     /// The task begins.
     Begin {
         /// Where and how.
@@ -151,7 +151,7 @@ impl TaskLog {
     }
 
     /// Adds a line.
-    pub fn add(&mut self, event: &Event) -> io::Result<()> {
+    pub fn add(&mut self, event: &TaskEvent) -> io::Result<()> {
         let mut line = serde_json::to_vec(event).expect("an event is plain data");
         line.push(b'\n');
         disk::write(&mut self.file, &self.path, &line)
@@ -165,16 +165,16 @@ impl TaskLog {
 
 /// One attempt of a task, as its report tells it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub struct TaskReport {
     /// The file.
     pub path: PathBuf,
     /// Which task of the plan.
     pub task: usize,
     /// All lines that can be read.
-    pub events: Vec<Event>,
+    pub events: Vec<TaskEvent>,
 }
 
-impl Report {
+impl TaskReport {
     /// Reads a report; lines that cannot be read are passed over.
     pub fn of_bytes(path: &Path, task: usize, bytes: &[u8]) -> Self {
         // A line without an end may still be growing: half a number is a number too.
@@ -188,14 +188,14 @@ impl Report {
     pub fn attempt(&self) -> Option<&Attempt> {
         self.events
             .iter()
-            .find_map(|event| if let Event::Begin { attempt } = event { Some(attempt) } else { None })
+            .find_map(|event| if let TaskEvent::Begin { attempt } = event { Some(attempt) } else { None })
     }
 
     /// How it ended; `None` while it works, or when it is gone without a word.
     pub fn end(&self) -> Option<TaskEnd> {
         self.events
             .iter()
-            .find_map(|event| if let Event::End { end, .. } = event { Some(*end) } else { None })
+            .find_map(|event| if let TaskEvent::End { end, .. } = event { Some(*end) } else { None })
     }
 
     /// Pieces that were begun and neither done nor failed.
@@ -203,11 +203,11 @@ impl Report {
         let mut open: Vec<Job> = Vec::new();
         for event in &self.events {
             match event {
-                Event::Start { job } => open.push(job.clone()),
-                Event::Done { job, .. } | Event::Failed { job, .. } => {
+                TaskEvent::Start { job } => open.push(job.clone()),
+                TaskEvent::Done { job, .. } | TaskEvent::Failed { job, .. } => {
                     open.retain(|other| other != job);
                 }
-                Event::Restart { .. } => open.clear(),
+                TaskEvent::Restart { .. } => open.clear(),
                 _ => {}
             }
         }
@@ -219,8 +219,8 @@ impl Report {
         let mut failed: Vec<(Job, FailureKind, String)> = Vec::new();
         for event in &self.events {
             match event {
-                Event::Failed { job, kind, why } => failed.push((job.clone(), *kind, why.clone())),
-                Event::Done { job, .. } => failed.retain(|(other, ..)| other != job),
+                TaskEvent::Failed { job, kind, why } => failed.push((job.clone(), *kind, why.clone())),
+                TaskEvent::Done { job, .. } => failed.retain(|(other, ..)| other != job),
                 _ => {}
             }
         }
@@ -229,14 +229,14 @@ impl Report {
 }
 
 /// All reports about a plan, by task; those of one task in the order of their files, which says nothing about time.
-pub fn reports_of(plan: &Path) -> Vec<Report> {
+pub fn reports_of(plan: &Path) -> Vec<TaskReport> {
     let task = |path: &Path| -> Option<usize> {
         let name = path.file_name()?.to_str()?.strip_prefix("task-")?.strip_suffix(".log")?;
         name.split('-').next()?.parse().ok()
     };
     let files = disk::entries(&plan.with_extension(""));
-    let read = |path: PathBuf| Some(Report::of_bytes(&path, task(&path)?, &disk::read(&path).ok()?));
-    let mut reports: Vec<Report> = files.into_iter().filter_map(read).collect();
+    let read = |path: PathBuf| Some(TaskReport::of_bytes(&path, task(&path)?, &disk::read(&path).ok()?));
+    let mut reports: Vec<TaskReport> = files.into_iter().filter_map(read).collect();
     reports.sort_by_key(|report| report.task);
     reports
 }
@@ -245,16 +245,16 @@ pub fn reports_of(plan: &Path) -> Vec<Report> {
 mod tests {
     use super::*;
 
-    fn events() -> Vec<Event> {
+    fn events() -> Vec<TaskEvent> {
         let job = |first, end| Job::Run(3, first, end);
         vec![
-            Event::Begin { attempt: Attempt { host: "n1".into(), threads: 4, ..Attempt::default() } },
-            Event::Start { job: job(0, 8) },
-            Event::Start { job: job(8, 16) },
-            Event::Done { job: job(0, 8), seconds: 1.5, estimated: 1.0, diverged: 1 },
-            Event::Failed { job: job(8, 16), kind: FailureKind::OutOfMemory, why: "a\nb".into() },
-            Event::Start { job: job(16, 24) },
-            Event::Beat { memory: 1 << 30 },
+            TaskEvent::Begin { attempt: Attempt { host: "n1".into(), threads: 4, ..Attempt::default() } },
+            TaskEvent::Start { job: job(0, 8) },
+            TaskEvent::Start { job: job(8, 16) },
+            TaskEvent::Done { job: job(0, 8), seconds: 1.5, estimated: 1.0, diverged: 1 },
+            TaskEvent::Failed { job: job(8, 16), kind: FailureKind::OutOfMemory, why: "a\nb".into() },
+            TaskEvent::Start { job: job(16, 24) },
+            TaskEvent::Beat { memory: 1 << 30 },
         ]
     }
 
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_report_says_what_is_open_and_what_failed() {
-        let report = Report::of_bytes(Path::new("x"), 0, &text());
+        let report = TaskReport::of_bytes(Path::new("x"), 0, &text());
         assert_eq!(report.events, events());
         assert_eq!(report.open(), [Job::Run(3, 16, 24)]);
         assert_eq!(report.failed(), [(Job::Run(3, 8, 16), FailureKind::OutOfMemory, "a\nb".to_string())]);
@@ -279,7 +279,7 @@ mod tests {
         let (text, events) = (text(), events());
         for length in 0..=text.len() {
             let whole = text[..length].iter().filter(|byte| **byte == b'\n').count();
-            let report = Report::of_bytes(Path::new("x"), 0, &text[..length]);
+            let report = TaskReport::of_bytes(Path::new("x"), 0, &text[..length]);
             assert_eq!(report.events, events[..whole], "{length}");
         }
     }

@@ -21,7 +21,7 @@ pub mod status;
 pub mod submission;
 pub mod work;
 
-pub use log::{Event, FailureKind, TaskEnd, TaskLog};
+pub use log::{TaskEvent, FailureKind, TaskEnd, TaskLog};
 pub use pieces::{Job, Kept, Piece};
 pub use plan::Plan;
 pub use status::SweepStatus;

@@ -71,7 +71,11 @@ impl Plan {
     /// Shares out what is missing. There are as many tasks as asked for, also where some have nothing to do; counted by minutes, no
     /// more than there are pieces.
     pub fn new(experiment: &Experiment, asked: &Asked, kept: &Kept) -> Self {
-        let pieces = undivided(experiment, kept);
+        // Costs depend on how many replicas run at a time: a task computes its pieces side by side, one thread each.
+        let pieces = match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
+            Ok(pool) => pool.install(|| undivided(experiment, kept)),
+            Err(_) => undivided(experiment, kept),
+        };
         let total: f64 = pieces.iter().map(|piece| piece.seconds).sum();
         let count = match asked.count {
             TaskCount::Tasks(count) => count,

@@ -3,7 +3,7 @@
 //! Whether a task still works is told by the date of its report. That date and the one it is compared with come from the same
 //! clock, that of the file system, so that clocks of nodes do not matter.
 
-use super::log::{Event, FailureKind, Report, TaskEnd, reports_of};
+use super::log::{TaskEvent, FailureKind, TaskReport, TaskEnd, reports_of};
 use super::pieces::{Job, Kept};
 use super::plan::{Plan, plans_in};
 use super::{Submission, sweep_folder};
@@ -163,7 +163,7 @@ impl View {
         kept: &Kept,
         (ages, queued): (&Ages, Option<&BTreeSet<String>>),
     ) {
-        let mut reports: BTreeMap<usize, Vec<Report>> = BTreeMap::new();
+        let mut reports: BTreeMap<usize, Vec<TaskReport>> = BTreeMap::new();
         for report in reports_of(path) {
             reports.entry(report.task).or_default().push(report);
         }
@@ -182,16 +182,16 @@ impl View {
             }
             let left: Vec<&Job> =
                 pieces.iter().map(|piece| &piece.job).filter(|job| !kept.has(experiment, job)).collect();
-            let gone = |report: &Report| {
+            let gone = |report: &TaskReport| {
                 let job = report.attempt().and_then(|attempt| attempt.job.as_ref());
                 job.zip(queued).is_some_and(|(job, queued)| !queued.contains(job))
             };
-            let fresh = |report: &&Report| {
+            let fresh = |report: &&TaskReport| {
                 report.end().is_none()
                     && !gone(report)
                     && ages.of_file(&report.path) < Duration::from_secs(STALE_AFTER)
             };
-            let working: Vec<&Report> = own.iter().filter(fresh).collect();
+            let working: Vec<&TaskReport> = own.iter().filter(fresh).collect();
             let state = match () {
                 () if left.is_empty() => TaskState::Done,
                 () if !working.is_empty() => TaskState::Running,
@@ -210,18 +210,18 @@ impl View {
             }
             let threads = working.iter().filter_map(|r| r.attempt()).map(|a| a.threads).sum();
             let job = working.iter().find_map(|report| report.attempt()?.job.clone());
-            let ended = own.iter().filter_map(Report::end).next_back();
+            let ended = own.iter().filter_map(TaskReport::end).next_back();
             let attempts = own.len();
             self.tasks.push(TaskStatus { plan: path.into(), task, state, ended, attempts, job, threads });
         }
     }
 
-    fn add_events(&mut self, report: &Report) {
+    fn add_events(&mut self, report: &TaskReport) {
         for (job, kind, why) in report.failed() {
             self.failed.insert(job, (kind, why));
         }
         for event in &report.events {
-            if let Event::Done { seconds, estimated, diverged, .. } = event {
+            if let TaskEvent::Done { seconds, estimated, diverged, .. } = event {
                 self.measured += seconds;
                 self.estimated += estimated;
                 self.diverged += diverged;

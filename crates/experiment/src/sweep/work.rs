@@ -3,7 +3,7 @@
 //! The cores of a task are divided into *lanes*. A lane takes one piece after the other and has threads of its own, so that pieces
 //! do not wait for each other. Nothing is begun that does not fit into the time that is left.
 
-use super::log::{Event, FailureKind, HEARTBEAT, TaskEnd, reports_of};
+use super::log::{TaskEvent, FailureKind, HEARTBEAT, TaskEnd, reports_of};
 use super::pieces::{Job, Kept, Piece, SCAN_POINT_SECONDS};
 use super::plan::Plan;
 use crate::compute::{NoPart, compute_answer, compute_part, is_final};
@@ -82,7 +82,7 @@ impl Worker<'_> {
     pub fn work(
         &self,
         monitor: &dyn Monitor,
-        report: &(dyn Fn(Event) + Sync),
+        report: &(dyn Fn(TaskEvent) + Sync),
     ) -> Result<TaskOutcome, Diagnostic> {
         let pieces = self.plan.tasks.get(self.task).ok_or_else(|| {
             Diagnostic::new(format!(
@@ -106,7 +106,7 @@ impl Worker<'_> {
                 failed += 1;
             } else if let Some(why) = self.hopeless(piece, &before) {
                 let (kind, why) = why;
-                report(Event::Failed { job: piece.job.clone(), kind, why });
+                report(TaskEvent::Failed { job: piece.job.clone(), kind, why });
                 failed += 1;
             } else {
                 queue.push(piece.clone());
@@ -228,7 +228,7 @@ struct Shop<'a> {
     /// Estimated seconds of all pieces.
     total: f64,
     monitor: &'a dyn Monitor,
-    report: &'a (dyn Fn(Event) + Sync),
+    report: &'a (dyn Fn(TaskEvent) + Sync),
 }
 
 /// A panic is caught inside a job; nothing is left half-changed behind these locks.
@@ -299,7 +299,7 @@ impl Shop<'_> {
         while working.load(Ordering::SeqCst) > 0 {
             std::thread::sleep(Duration::from_millis(20));
             if beaten.elapsed().as_secs() >= HEARTBEAT {
-                (self.report)(Event::Beat { memory: memory_in_use() });
+                (self.report)(TaskEvent::Beat { memory: memory_in_use() });
                 beaten = Instant::now();
             }
             if synced.elapsed() >= SYNC {
@@ -321,20 +321,20 @@ impl Shop<'_> {
         };
         while let Some(piece) = self.next(threads) {
             let begun = Instant::now();
-            (self.report)(Event::Start { job: piece.job.clone() });
+            (self.report)(TaskEvent::Start { job: piece.job.clone() });
             let end = pool.install(|| self.compute(&piece, threads));
             let seconds = begun.elapsed().as_secs_f64();
             let job = piece.job.clone();
             match end {
                 Ok(PieceEnd::Done { diverged }) => {
-                    (self.report)(Event::Done { job, seconds, estimated: piece.seconds, diverged });
+                    (self.report)(TaskEvent::Done { job, seconds, estimated: piece.seconds, diverged });
                 }
                 Ok(PieceEnd::ThereAlready) => {
-                    (self.report)(Event::Done { job, seconds: 0.0, estimated: 0.0, diverged: 0 });
+                    (self.report)(TaskEvent::Done { job, seconds: 0.0, estimated: 0.0, diverged: 0 });
                 }
                 Ok(PieceEnd::Failed(kind, why)) => {
                     self.failed.fetch_add(1, Ordering::SeqCst);
-                    (self.report)(Event::Failed { job, kind, why });
+                    (self.report)(TaskEvent::Failed { job, kind, why });
                     if self.worker.limits.fail_fast {
                         self.stop.store(true, Ordering::SeqCst);
                     }
