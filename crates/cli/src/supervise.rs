@@ -9,7 +9,7 @@ use crate::exit::{self, Ending};
 use crate::slurm;
 use didact_experiment::Diagnostic;
 use didact_experiment::sweep::log::{Attempt, HEARTBEAT};
-use didact_experiment::sweep::{TaskEvent, FailureKind, Job, TaskEnd, TaskLog};
+use didact_experiment::sweep::{FailureKind, Job, TaskEnd, TaskEvent, TaskLog};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -185,7 +185,8 @@ impl Supervisor {
                         _ => {}
                     }
                     // The end of a process that computed suspects alone is not that of the task.
-                    let inner = alone.is_some() && matches!(event, TaskEvent::End { end: TaskEnd::Finished, .. });
+                    let inner =
+                        alone.is_some() && matches!(event, TaskEvent::End { end: TaskEnd::Finished, .. });
                     if !inner {
                         log.add(&event).map_err(|e| {
                             Diagnostic::new(format!("cannot write the report of the task: {e}"))

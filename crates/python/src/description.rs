@@ -182,7 +182,8 @@ impl Prepared {
     /// Starts one share of the experiment, of which all have the same plan: what `didact sweep work` computes.
     fn work(&self, out: PathBuf, share: usize, shares: usize, threads: usize) -> PyResult<ShareJob> {
         let experiment = Arc::clone(&self.experiment);
-        let task = Task::start(1, move |monitor| share_of(&experiment, &out, (share, shares), threads, monitor))?;
+        let task =
+            Task::start(1, move |monitor| share_of(&experiment, &out, (share, shares), threads, monitor))?;
         Ok(ShareJob::new(task))
     }
 
@@ -273,14 +274,16 @@ fn share_of(
         most_tasks: MOST_TASKS,
     };
     let (plan, path) = Plan::of_shards(experiment, &asked, root)?;
-    let unwritable = |error: std::io::Error| Diagnostic::new(format!("cannot write the report of a share: {error}"));
+    let unwritable =
+        |error: std::io::Error| Diagnostic::new(format!("cannot write the report of a share: {error}"));
     let log = Mutex::new(TaskLog::create(&path, share).map_err(unwritable)?);
     // A report that cannot be written is no reason to lose results.
     let report = |event: TaskEvent| drop(log.lock().unwrap_or_else(PoisonError::into_inner).add(&event));
     let process = std::process::id();
     report(TaskEvent::Begin { attempt: Attempt { process, threads, ..Attempt::default() } });
     let limits = WorkLimits { threads, ..WorkLimits::default() };
-    let outcome = Worker { experiment, plan: &plan, plan_path: &path, task: share, root, limits }.work(monitor, &report)?;
+    let outcome = Worker { experiment, plan: &plan, plan_path: &path, task: share, root, limits }
+        .work(monitor, &report)?;
     report(TaskEvent::End { end: outcome.end, left: outcome.left });
     Ok(outcome)
 }

@@ -121,7 +121,8 @@ fn reported(place: &Place, what: &str) -> usize {
             if path.is_dir() {
                 open.push(path);
             } else if path.extension().is_some_and(|e| e == "log") {
-                count += std::fs::read_to_string(path).unwrap().lines().filter(|line| line.contains(what)).count();
+                count +=
+                    std::fs::read_to_string(path).unwrap().lines().filter(|line| line.contains(what)).count();
             }
         }
     }
@@ -213,8 +214,7 @@ fn a_point_that_needs_too_much_memory_ends_neither_the_task_nor_the_others() {
     );
     let program = env!("CARGO_BIN_EXE_didact");
     let limited = format!("ulimit -v 4000000; exec {program} sweep work it.toml --shard 0/1 --threads 2");
-    let output =
-        Command::new("sh").current_dir(&place.folder).args(["-c", &limited]).output().unwrap();
+    let output = Command::new("sh").current_dir(&place.folder).args(["-c", &limited]).output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", text(&output));
     let status = place.status();
     assert_eq!((&status["done"], &status["failed"]), (&4.into(), &1.into()), "{status}");
@@ -223,7 +223,11 @@ fn a_point_that_needs_too_much_memory_ends_neither_the_task_nor_the_others() {
     // What is there is drawn; what is not is said.
     let partial = place.command(&["run", "it.toml", "--no-compute"]).output().unwrap();
     assert_eq!(partial.status.code(), Some(3));
-    assert!(text(&partial).contains("1 of 5 points not computed yet (data.dimension = 16000)"), "{}", text(&partial));
+    assert!(
+        text(&partial).contains("1 of 5 points not computed yet (data.dimension = 16000)"),
+        "{}",
+        text(&partial)
+    );
 }
 
 #[test]
@@ -262,14 +266,32 @@ fn a_submission_keeps_its_script_which_computes_the_shares() {
     place.play("scontrol", CONFIG);
     place.play("sbatch", "echo \"$@\" > options.txt; echo 77");
     place.play("squeue", "exit 0");
-    let submit: &[&str] =
-        &["submit", "it.toml", "--tasks", "4", "--time", "1:00:00", "--mem", "1G", "--cpus", "2", "--max-running", "3", "--partition", "p"];
+    let submit: &[&str] = &[
+        "submit",
+        "it.toml",
+        "--tasks",
+        "4",
+        "--time",
+        "1:00:00",
+        "--mem",
+        "1G",
+        "--cpus",
+        "2",
+        "--max-running",
+        "3",
+        "--partition",
+        "p",
+    ];
     let dry = place.sweep(&[submit, &["--dry-run"]].concat());
     assert!(dry.status.success() && text(&dry).contains("#SBATCH --array=0-3%3"), "{}", text(&dry));
     assert!(!place.folder.join("runs").exists() && !place.folder.join("options.txt").exists());
     let output = place.sweep(&[submit, &["--", "--account=physics"]].concat());
     assert!(output.status.success() && text(&output).contains("submitted job 77"), "{}", text(&output));
-    assert!(std::fs::read_to_string(place.folder.join("options.txt")).unwrap().starts_with("--parsable --account=physics "));
+    assert!(
+        std::fs::read_to_string(place.folder.join("options.txt"))
+            .unwrap()
+            .starts_with("--parsable --account=physics ")
+    );
     let folder = std::fs::read_dir(place.folder.join("runs")).unwrap().next().unwrap().unwrap().path();
     let script = std::fs::read_to_string(folder.join("plan-1.sh")).unwrap();
     for line in [
@@ -288,7 +310,10 @@ fn a_submission_keeps_its_script_which_computes_the_shares() {
     std::fs::write(place.folder.join("it.toml"), "title = 'edited'").unwrap();
     let task = |number: &str| {
         let mut command = Command::new("sh");
-        command.arg(folder.join("plan-1.sh")).env("SLURM_ARRAY_TASK_ID", number).env("SLURM_ARRAY_JOB_ID", "77");
+        command
+            .arg(folder.join("plan-1.sh"))
+            .env("SLURM_ARRAY_TASK_ID", number)
+            .env("SLURM_ARRAY_JOB_ID", "77");
         command.env("SLURM_CPUS_PER_TASK", "2").current_dir("/").output().unwrap()
     };
     for number in ["0", "1", "2"] {
@@ -298,12 +323,14 @@ fn a_submission_keeps_its_script_which_computes_the_shares() {
     let status = place.status();
     assert_eq!(status["tasks"][3]["state"], "gone", "the queue does not have it: {status}");
     // What is missing goes into a new array, with more of what was asked for.
-    let output = place.sweep(&["resume", "it.toml", "--more-memory", "2x", "--more-time", "1.5x", "--tasks", "1"]);
+    let output =
+        place.sweep(&["resume", "it.toml", "--more-memory", "2x", "--more-time", "1.5x", "--tasks", "1"]);
     assert!(output.status.success(), "{}", text(&output));
     let script = std::fs::read_to_string(folder.join("plan-2.sh")).unwrap();
     assert!(script.contains("--mem=2048M\n") && script.contains("--time=0-01:30:00\n"), "{script}");
     assert!(script.contains("--array=0-0%3\n"), "{script}");
-    let output = Command::new("sh").arg(folder.join("plan-2.sh")).env("SLURM_ARRAY_TASK_ID", "0").output().unwrap();
+    let output =
+        Command::new("sh").arg(folder.join("plan-2.sh")).env("SLURM_ARRAY_TASK_ID", "0").output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let output = place.sweep(&["resume", "it.toml"]);
     assert!(text(&output).contains("nothing is missing"), "{}", text(&output));
@@ -318,7 +345,11 @@ fn a_submission_that_fails_says_so_and_leaves_nothing() {
     place.play("sbatch", "echo 'sbatch: error: invalid partition specified: p' >&2; exit 1");
     let output = place.sweep(&["submit", "it.toml", "--tasks", "2"]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output));
-    assert!(text(&output).contains("`sbatch` refused the job: sbatch: error: invalid partition"), "{}", text(&output));
+    assert!(
+        text(&output).contains("`sbatch` refused the job: sbatch: error: invalid partition"),
+        "{}",
+        text(&output)
+    );
     let left: Vec<_> = std::fs::read_dir(place.folder.join("runs")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
     let output = place.sweep(&["submit", "it.toml", "--tasks", "6"]);
@@ -345,9 +376,21 @@ fn requeues_are_bounded_and_a_cancelled_task_stays_away() {
     for (restarts, name, requeued) in [("0", "-USR1", true), ("2", "-USR1", false), ("0", "-TERM", false)] {
         let place = Place::new(&format!("requeue-{restarts}{name}"), LONG);
         place.play("scontrol", "echo \"$@\" > requeued.txt");
-        let mut command =
-            place.command(&["sweep", "work", "it.toml", "--shard", "0/1", "--threads", "1", "--requeues", "2"]);
-        command.env("SLURM_ARRAY_JOB_ID", "5").env("SLURM_ARRAY_TASK_ID", "3").env("SLURM_RESTART_COUNT", restarts);
+        let mut command = place.command(&[
+            "sweep",
+            "work",
+            "it.toml",
+            "--shard",
+            "0/1",
+            "--threads",
+            "1",
+            "--requeues",
+            "2",
+        ]);
+        command
+            .env("SLURM_ARRAY_JOB_ID", "5")
+            .env("SLURM_ARRAY_TASK_ID", "3")
+            .env("SLURM_RESTART_COUNT", restarts);
         let child = command.stderr(Stdio::null()).spawn().unwrap();
         until("a piece is begun", || reported(&place, "\"start\"") > 0);
         signal(&child, name);
@@ -362,7 +405,19 @@ fn a_template_takes_options_and_command() {
     let place = Place::new("template", LONG);
     place.play("scontrol", CONFIG);
     let template = |text: &str| std::fs::write(place.folder.join("template.sh"), text).unwrap();
-    let submit = || place.sweep(&["submit", "it.toml", "--tasks", "2", "--template", "template.sh", "--container", "image.sif", "--dry-run"]);
+    let submit = || {
+        place.sweep(&[
+            "submit",
+            "it.toml",
+            "--tasks",
+            "2",
+            "--template",
+            "template.sh",
+            "--container",
+            "image.sif",
+            "--dry-run",
+        ])
+    };
     template("#!/bin/bash\n{options}\nmodule load didact\n{command}\n");
     let output = submit();
     let said = text(&output);

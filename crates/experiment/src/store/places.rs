@@ -114,12 +114,6 @@ impl Places {
         Encoded::of_payload(&self.journals.read(RecordKind::Part, &key)?)?.trajectory(&key)
     }
 
-    /// Whether there is an answer of a scan at one point in the journals, or in those of another experiment.
-    pub fn has_answer(&self, key: &str) -> bool {
-        let has = |journals: &Journals| journals.has(RecordKind::Answer, key);
-        has(&self.journals) || self.others().1.iter().any(has)
-    }
-
     /// The answers of a whole scan.
     pub fn answers(&self, key: &str) -> Option<Known<Answers>> {
         if let Some(result) = self.own.answers(key) {

@@ -14,6 +14,7 @@
 //! are passed over, two tasks that do the same piece waste time and nothing else, and what no task has done is computed by `didact run`.
 //! No file is ever written by two processes, and nothing needs a lock.
 
+mod lanes;
 pub mod log;
 pub mod pieces;
 pub mod plan;
@@ -21,7 +22,7 @@ pub mod status;
 pub mod submission;
 pub mod work;
 
-pub use log::{TaskEvent, FailureKind, TaskEnd, TaskLog};
+pub use log::{FailureKind, TaskEnd, TaskEvent, TaskLog};
 pub use pieces::{Job, Kept, Piece};
 pub use plan::Plan;
 pub use status::SweepStatus;

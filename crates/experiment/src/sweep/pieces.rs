@@ -4,7 +4,7 @@ use crate::compute::{is_final, scan_key};
 use crate::experiment::Experiment;
 use crate::store::{Places, Tiling};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Seconds that a point of a scan is taken to need: quantities have no estimate, and most answer within this time.
@@ -131,6 +131,8 @@ pub struct Kept {
     /// Where results lie.
     pub places: Places,
     tables: BTreeSet<usize>,
+    /// By run of which there is no table: replicas that are in no part.
+    missing: BTreeMap<usize, Vec<Range<u32>>>,
     /// By scan and point.
     answers: BTreeSet<(usize, usize)>,
 }
@@ -138,7 +140,7 @@ pub struct Kept {
 impl Kept {
     /// What is kept in these places; [`Kept::refresh`] looks.
     pub fn new(places: Places) -> Self {
-        Self { places, tables: BTreeSet::new(), answers: BTreeSet::new() }
+        Self { places, tables: BTreeSet::new(), missing: BTreeMap::new(), answers: BTreeSet::new() }
     }
 
     /// Looks for everything that was not found before.
@@ -156,12 +158,17 @@ impl Kept {
             .iter()
             .filter_map(|job| if let Job::Scan(scan, ..) = job { Some(*scan) } else { None })
             .collect();
-        for job in jobs {
-            if let Job::Run(run, ..) = *job
-                && !self.tables.contains(&run)
-                && self.places.table(&experiment.runs[run].key).is_some()
-            {
-                self.tables.insert(run);
+        let runs: BTreeSet<usize> = jobs
+            .iter()
+            .filter_map(|job| if let Job::Run(run, ..) = job { Some(*run) } else { None })
+            .collect();
+        for index in runs.into_iter().filter(|run| !self.tables.contains(run)).collect::<Vec<_>>() {
+            let run = &experiment.runs[index];
+            if self.places.table(&run.key).is_some() {
+                self.tables.insert(index);
+            } else if run.schedule.splits() {
+                let tiling = Tiling::of(self.places.parts(&run.key), run.schedule.replicas());
+                self.missing.insert(index, tiling.missing);
             }
         }
         for scan in scans {
@@ -189,12 +196,8 @@ impl Kept {
         if self.tables.contains(&run) {
             return Vec::new();
         }
-        let run = &experiment.runs[run];
-        let replicas = run.schedule.replicas();
-        if !run.schedule.splits() {
-            return vec![0..replicas];
-        }
-        Tiling::of(self.places.parts(&run.key), replicas).missing
+        let all = || vec![0..experiment.runs[run].schedule.replicas()];
+        self.missing.get(&run).cloned().unwrap_or_else(all)
     }
 
     /// Which of these points of a scan are missing, as stretches.

@@ -3,7 +3,7 @@
 //! Whether a task still works is told by the date of its report. That date and the one it is compared with come from the same
 //! clock, that of the file system, so that clocks of nodes do not matter.
 
-use super::log::{TaskEvent, FailureKind, TaskReport, TaskEnd, reports_of};
+use super::log::{FailureKind, TaskEnd, TaskEvent, TaskReport, reports_of};
 use super::pieces::{Job, Kept};
 use super::plan::{Plan, plans_in};
 use super::{Submission, sweep_folder};
@@ -97,13 +97,13 @@ pub struct SweepStatus {
 }
 
 /// How long ago files were written, by the clock of their file system.
-struct Ages {
+pub(super) struct Ages {
     now: SystemTime,
 }
 
 impl Ages {
     /// The present as the file system of this folder tells it: the date of a file that is written now.
-    fn of(folder: &Path) -> Self {
+    pub(super) fn of(folder: &Path) -> Self {
         let probe = folder.join(format!(".now-{}", disk::unique()));
         let dated = std::fs::write(&probe, b"").and_then(|()| std::fs::metadata(&probe)?.modified());
         let _ = std::fs::remove_file(&probe);
@@ -111,7 +111,7 @@ impl Ages {
         Self { now: dated.unwrap_or_else(|_| SystemTime::now()) }
     }
 
-    fn of_file(&self, path: &Path) -> Duration {
+    pub(super) fn of_file(&self, path: &Path) -> Duration {
         let dated = std::fs::metadata(path).and_then(|about| about.modified());
         dated.ok().and_then(|date| self.now.duration_since(date).ok()).unwrap_or_default()
     }

@@ -8,7 +8,7 @@ use didact_experiment::sweep::pieces::{Job, Kept, Piece};
 use didact_experiment::sweep::plan::{Asked, Plan, TaskCount};
 use didact_experiment::sweep::status::TaskState;
 use didact_experiment::sweep::work::TaskOutcome;
-use didact_experiment::sweep::{TaskEvent, FailureKind, SweepStatus, TaskEnd, WorkLimits, Worker};
+use didact_experiment::sweep::{FailureKind, SweepStatus, TaskEnd, TaskEvent, WorkLimits, Worker};
 use didact_experiment::{Experiment, Failure};
 use didact_math::random::{RngAddress, Stream};
 use didact_model::{Monitor, NoMonitor};
@@ -34,7 +34,7 @@ run = [
     { name = "theory", engine = "ode" },
     { name = "sgd", engine = "reduced" },
     { name = "weights", engine = "direct" },
-    { name = "staged", engine = "reduced", set = { "training.stage" = [{ until = 2, set = { "training.learning-rate" = 0.1 } }] } },
+    { name = "staged", engine = "reduced", set = { "training.stage" = [{ until = { time = 2 }, set = { "training.learning-rate" = 0.1 } }] } },
 ]
 "#;
 
@@ -46,7 +46,7 @@ data = { dimension = 12, samples-per-dimension = 4 }
 training = { learning-rate = 0.1, scaling = "plain" }
 start = { students = { law = "sphere", radius = 1.0 } }
 record = { clock = "steps", times = [0, 2, 5], observe = ["train_loss"], replicas = 9 }
-run = [{ name = "gd", engine = "full-batch" }, { name = "mean-field", engine = "dmft", samples = 64 }]
+run = [{ name = "gd", engine = "full-batch" }, { name = "mean-field", engine = "dmft", samples = 256, scrambles = 2 }]
 "#;
 
 /// All files of the finished folder but the provenance, which says how long it took.
@@ -91,7 +91,9 @@ fn random_plan(experiment: &Experiment, root: &Path, tasks: usize, stream: &mut 
     let mut cut: Vec<Piece> = Vec::new();
     for piece in plan.tasks.remove(0) {
         let (first, end, divides) = match piece.job {
-            Job::Run(run, first, end) => (first as usize, end as usize, experiment.runs[run].schedule.splits()),
+            Job::Run(run, first, end) => {
+                (first as usize, end as usize, experiment.runs[run].schedule.splits())
+            }
             Job::Scan(_, first, end) => (first, end, true),
         };
         let mut from = first;
@@ -134,7 +136,14 @@ impl Monitor for Patience {
 }
 
 /// One attempt of a task, with its report.
-fn attempt(plan: &Plan, path: &Path, root: &Path, task: usize, limits: WorkLimits, monitor: &dyn Monitor) -> TaskOutcome {
+fn attempt(
+    plan: &Plan,
+    path: &Path,
+    root: &Path,
+    task: usize,
+    limits: WorkLimits,
+    monitor: &dyn Monitor,
+) -> TaskOutcome {
     let experiment = plan.experiment().unwrap();
     let log = Mutex::new(TaskLog::create(path, task).unwrap());
     let report = |event: TaskEvent| log.lock().unwrap().add(&event).unwrap();
@@ -261,6 +270,15 @@ fn a_journal_that_was_cut_anywhere_costs_what_was_cut_off() {
         let outcome = attempt(&plan, &path, &root, 0, threads(1), &NoMonitor);
         assert_eq!((outcome.end, outcome.left), (TaskEnd::Finished, 0));
     }
+    // A changed bit is not believed either.
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 2] ^= 1;
+    for entry in std::fs::read_dir(&partial).unwrap() {
+        std::fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    std::fs::write(&journal, &damaged).unwrap();
+    attempt(&plan, &path, &root, 0, threads(1), &NoMonitor);
+    assert_eq!(std::fs::read_dir(&partial).unwrap().count(), 2, "what was damaged is computed again");
     assert!(merged(&experiment, &root) == expected);
     std::fs::remove_dir_all(root).unwrap();
 }
@@ -366,10 +384,10 @@ fn too_much_memory_is_told_from_divergence_which_is_a_result() {
         data = { dimension = 10 }
         training = { learning-rate = 50.0 }
         start = { q = [[1.0]], r = [[0.1]] }
-        record = { times = { from = 0, to = 1000, points = 90000 }, replicas = 900000 }
+        record = { times = [0, 400], replicas = 3 }
         run = [
-            { name = "large", engine = "ode" },
-            { name = "diverging", engine = "reduced", set = { "record.times" = [0, 400], "record.replicas" = 3 } },
+            { name = "large", engine = "direct", set = { "data.dimension" = 100000000000, "record.replicas" = 1 } },
+            { name = "diverging", engine = "reduced" },
         ]
     "#;
     let experiment = checked(large).unwrap();
@@ -428,6 +446,12 @@ fn time_that_runs_out_ends_a_task_in_good_order() {
     std::fs::remove_dir_all(root).unwrap();
 }
 
+/// Gives a file the date of two hours ago.
+fn set_back(path: &Path) {
+    let hours_ago = std::time::SystemTime::now() - Duration::from_secs(7200);
+    std::fs::File::options().append(true).open(path).unwrap().set_modified(hours_ago).unwrap();
+}
+
 #[test]
 fn a_piece_with_which_tasks_were_lost_again_and_again_is_left_out() {
     let experiment = checked(ONE_FAILS).unwrap();
@@ -437,6 +461,9 @@ fn a_piece_with_which_tasks_were_lost_again_and_again_is_left_out() {
     for _ in 0..3 {
         // Tasks that begin a piece and are heard of no more.
         TaskLog::create(&path, 0).unwrap().add(&TaskEvent::Start { job: Job::Run(0, 0, 1) }).unwrap();
+    }
+    for report in reports_of(&path) {
+        set_back(&report.path);
     }
     let outcome = attempt(&plan, &path, &root, 0, threads(1), &NoMonitor);
     assert_eq!(outcome.failed, 2, "the other one fails by itself");
@@ -462,8 +489,7 @@ fn a_task_is_stale_when_it_has_not_been_heard_of_whatever_the_clocks_of_nodes_sa
     };
     begin(1);
     let old = begin(2);
-    let hours_ago = std::time::SystemTime::now() - Duration::from_secs(7200);
-    std::fs::File::options().append(true).open(old).unwrap().set_modified(hours_ago).unwrap();
+    set_back(&old);
     let mut kept = Kept::new(Places::of(&root, experiment.folder_name()));
     let status = SweepStatus::of(&experiment, &root, &mut kept, None);
     let states: Vec<TaskState> = status.tasks.iter().map(|task| task.state).collect();

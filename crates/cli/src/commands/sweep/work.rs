@@ -9,7 +9,7 @@ use crate::supervise::Supervisor;
 use clap::Args;
 use didact_experiment::Diagnostic;
 use didact_experiment::sweep::plan::{MOST_TASKS, TaskCount};
-use didact_experiment::sweep::{TaskEvent, Job, Plan, TaskEnd, WorkLimits, Worker};
+use didact_experiment::sweep::{Job, Plan, TaskEnd, TaskEvent, WorkLimits, Worker};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -149,7 +149,8 @@ fn compute(arguments: &WorkArguments) -> Result<Ending, Diagnostic> {
         retry_failed: arguments.retry_failed,
         alone,
     };
-    let report = |event: TaskEvent| say!("{}", serde_json::to_string(&event).expect("an event is plain data"));
+    let report =
+        |event: TaskEvent| say!("{}", serde_json::to_string(&event).expect("an event is plain data"));
     let worker =
         Worker { experiment: &experiment, plan: &plan, plan_path: path, task, root: &arguments.out, limits };
     let outcome = worker.work(&Silent, &report)?;
