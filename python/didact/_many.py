@@ -86,6 +86,8 @@ def run_sweep(
         raise ValueError(f"there are {shares} shares; give at least 1")
     folder = os.path.abspath(os.fspath(out))
     if executor is None:
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(_threads.number(None), thread_name_prefix="didact-share") as pool:
             return run_sweep(experiment, pool, shares, out=folder, size=size, seed=seed, threads=threads)
     done: queue.SimpleQueue[Any] = queue.SimpleQueue()
