@@ -230,15 +230,26 @@ impl TaskReport {
 
 /// All reports about a plan, by task; those of one task in the order of their files, which says nothing about time.
 pub fn reports_of(plan: &Path) -> Vec<TaskReport> {
+    let mut reports = reports_where(plan, |_| true);
+    reports.sort_by_key(|report| report.task);
+    reports
+}
+
+/// The reports of one task of a plan; those of others are not even read.
+pub fn reports_of_task(plan: &Path, task: usize) -> Vec<TaskReport> {
+    reports_where(plan, |other| other == task)
+}
+
+fn reports_where(plan: &Path, wanted: impl Fn(usize) -> bool) -> Vec<TaskReport> {
     let task = |path: &Path| -> Option<usize> {
         let name = path.file_name()?.to_str()?.strip_prefix("task-")?.strip_suffix(".log")?;
         name.split('-').next()?.parse().ok()
     };
-    let files = disk::entries(&plan.with_extension(""));
-    let read = |path: PathBuf| Some(TaskReport::of_bytes(&path, task(&path)?, &disk::read(&path).ok()?));
-    let mut reports: Vec<TaskReport> = files.into_iter().filter_map(read).collect();
-    reports.sort_by_key(|report| report.task);
-    reports
+    let read = |path: PathBuf| {
+        let task = task(&path).filter(|task| wanted(*task))?;
+        Some(TaskReport::of_bytes(&path, task, &disk::read(&path).ok()?))
+    };
+    disk::entries(&plan.with_extension("")).into_iter().filter_map(read).collect()
 }
 
 #[cfg(test)]

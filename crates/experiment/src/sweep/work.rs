@@ -1,7 +1,7 @@
 //! What a task executes: those of its pieces that are neither kept nor failed, by its lanes ([`super::lanes`]).
 
 use super::lanes::Lanes;
-use super::log::{FailureKind, HEARTBEAT, TaskEnd, TaskEvent, reports_of};
+use super::log::{FailureKind, HEARTBEAT, TaskEnd, TaskEvent, reports_of_task};
 use super::pieces::{Job, Kept, Piece, SCAN_POINT_SECONDS};
 use super::plan::Plan;
 use super::status::Ages;
@@ -145,7 +145,7 @@ impl Before {
         let ages = Ages::of(&plan.with_extension(""));
         // One that was heard of a moment ago may be another worker on the same share.
         let silent = |path: &Path| ages.of_file(path) > Duration::from_secs(4 * HEARTBEAT);
-        for report in reports_of(plan).into_iter().filter(|report| report.task == task) {
+        for report in reports_of_task(plan, task) {
             before.failed.extend(report.failed().into_iter().map(|(job, ..)| job));
             if report.end().is_none() && silent(&report.path) {
                 for job in report.open() {
