@@ -17,7 +17,7 @@ from ._experiment import Claim, Experiment, Job, Measure, Result, Scan, open_res
 from ._figure import Figure
 from ._functions import Sampled, sampled
 from ._lists import activations, compute, engines, families, functions, observables, quantities, schema
-from ._many import run_many
+from ._many import run_many, run_sweep
 from ._solve import solve
 from ._table import Table
 
@@ -45,6 +45,7 @@ __all__ = [
     "open_result",
     "quantities",
     "run_many",
+    "run_sweep",
     "sampled",
     "schema",
     "solve",

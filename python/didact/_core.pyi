@@ -138,6 +138,20 @@ class Prepared:
         """
         The title.
         """
+    def work(self, /, out: str | PathLike[str], share: SupportsIndex, shares: SupportsIndex, threads: SupportsIndex) -> ShareJob:
+        """
+        Starts one share of the experiment, of which all have the same plan: what `didact sweep work` computes.
+        """
+
+@final
+class ShareJob:
+    """
+    One share of an experiment.
+    """
+    def wait(self, /) -> tuple[int, int]:
+        """
+        Waits, and returns how many pieces of the share failed, and how many were not done.
+        """
 
 @final
 class SolveJob:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import queue
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from . import _threads
-from ._experiment import Experiment, Result
+from ._experiment import Experiment, Result, Size
 
 
 def run_many(
@@ -61,3 +62,50 @@ def _submit(named: list[tuple[Any, Experiment]], executor: Any, options: dict[st
 
 def _run(experiment: Experiment, options: dict[str, Any]) -> Result:
     return experiment.run(**options)
+
+
+def run_sweep(
+    experiment: Experiment,
+    executor: Any = None,
+    shares: int = 8,
+    *,
+    out: str | os.PathLike[str] = "runs",
+    size: Size = "normal",
+    seed: int | None = None,
+    threads: int = 1,
+) -> Result:
+    """Runs one experiment in shares, each sent to the executor, and returns its result as `Experiment.run` does.
+
+    The shares are those of `didact sweep work --shard i/n`: pieces dealt by their estimated cost, with the same bytes in the
+    end however they are dealt. `executor` is as in `run_many`; workers elsewhere must see the folder `out` under the same
+    name. `threads` are those of one share. What a share could not compute is tried once more here, in this process.
+    """
+    if not isinstance(experiment, Experiment):
+        raise TypeError(f"the experiment is of type {type(experiment).__name__}; expected an Experiment")
+    if shares < 1:
+        raise ValueError(f"there are {shares} shares; give at least 1")
+    folder = os.path.abspath(os.fspath(out))
+    if executor is None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(_threads.number(None), thread_name_prefix="didact-share") as pool:
+            return run_sweep(experiment, pool, shares, out=folder, size=size, seed=seed, threads=threads)
+    done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    futures = []
+    try:
+        for share in range(shares):
+            future = executor.submit(_work, experiment, folder, size, seed, (share, shares), threads)
+            futures.append(future)
+            future.add_done_callback(done.put)
+        for _ in futures:
+            done.get().result()
+    finally:
+        for future in futures:
+            future.cancel()
+    return experiment.run(out=folder, size=size, seed=seed, progress=False)
+
+
+def _work(
+    experiment: Experiment, out: str, size: Size, seed: int | None, share: tuple[int, int], threads: int
+) -> tuple[int, int]:
+    return experiment._description.prepare(size, seed).work(out, share[0], share[1], threads).wait()

@@ -12,7 +12,7 @@ def programs(page):
     return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.S)
 
 
-@pytest.mark.parametrize("page", ["docs/guides/python.md", "README.md"])
+@pytest.mark.parametrize("page", ["docs/guides/python.md", "docs/guides/cluster.md", "README.md"])
 def test_every_program_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "two-units.toml").write_text(TWO_UNITS)

@@ -169,6 +169,28 @@ def test_many_experiments_as_they_finish(tmp_path, two_units):
         next(didact.run_many([{}]))
 
 
+def folder_bytes(result):
+    """All files of a folder but the provenance, which says how long it took."""
+    files = (path for path in result.folder.rglob("*") if path.is_file() and path.name != "provenance.json")
+    return {path.relative_to(result.folder): path.read_bytes() for path in files}
+
+
+def test_shares_of_one_experiment_give_the_bytes_of_a_run(tmp_path, two_units):
+    swept = two_units.replace({"sweep": {"training.learning-rate": [0.5, 1.0, 1.5]}})
+    alone = swept.run(out=tmp_path / "alone")
+    here = didact.run_sweep(swept, shares=3, out=tmp_path / "here")
+    assert folder_bytes(here) == folder_bytes(alone)
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
+        there = didact.run_sweep(swept, pool, shares=4, out=tmp_path / "there")
+    assert folder_bytes(there) == folder_bytes(alone)
+    assert len(list((tmp_path / "there").glob("*.sweep/shards-4/task-*.log"))) == 4
+    with pytest.raises(ValueError, match="at least 1"):
+        didact.run_sweep(swept, shares=0)
+    with pytest.raises(TypeError, match="expected an Experiment"):
+        didact.run_sweep({})
+
+
 def test_dask_is_an_executor(tmp_path, two_units):
     distributed = pytest.importorskip("distributed")
     with distributed.Client(n_workers=1, threads_per_worker=1, dashboard_address=None) as client:

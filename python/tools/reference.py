@@ -12,7 +12,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1] / "didact"
 
 GROUPS = {
-    "Experiments": ["Experiment", "Job", "Result", "open_result", "run_many"],
+    "Experiments": ["Experiment", "Job", "Result", "open_result", "run_many", "run_sweep"],
     "Without a folder": ["solve", "compute"],
     "What comes back": ["Table", "Figure", "Claim", "Measure", "Scan"],
     "Functions of NumPy": ["sampled", "Sampled"],

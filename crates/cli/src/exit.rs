@@ -3,6 +3,9 @@
 /// The error of a command, the fourth way to end, has the code 2.
 pub(crate) const ERROR: u8 = 2;
 
+/// The work was stopped in good order before it was done, and can go on: EX_TEMPFAIL of sysexits.h.
+pub(crate) const TRY_AGAIN: u8 = 75;
+
 /// How a command that did its work ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -12,6 +15,10 @@ pub(crate) enum Ending {
     ClaimFails,
     /// A job failed, all replicas of a run diverged, or a scan has no answer at any point: 3.
     FailedJobs,
+    /// Stopped before everything was done: 75.
+    TryAgain,
+    /// An error that was told already: 2.
+    Told,
 }
 
 impl Ending {
@@ -21,12 +28,16 @@ impl Ending {
             Self::Done => 0,
             Self::ClaimFails => 1,
             Self::FailedJobs => 3,
+            Self::TryAgain => TRY_AGAIN,
+            Self::Told => ERROR,
         }
     }
 
     /// Of two pieces of work together.
     pub(crate) fn and(self, other: Self) -> Self {
         match (self, other) {
+            (Self::Told, _) | (_, Self::Told) => Self::Told,
+            (Self::TryAgain, _) | (_, Self::TryAgain) => Self::TryAgain,
             (Self::ClaimFails, _) | (_, Self::ClaimFails) => Self::ClaimFails,
             (Self::FailedJobs, _) | (_, Self::FailedJobs) => Self::FailedJobs,
             _ => Self::Done,

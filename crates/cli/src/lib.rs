@@ -1,7 +1,7 @@
 //! `didact`: predict, simulate and explain how teacher-student networks learn in high dimension.
 //!
 //! Data goes to stdout, everything else to stderr. Exit code 0: all done, no claim fails; 1: a claim fails; 2: an error;
-//! 3: finished, but jobs failed (see `exit.rs`).
+//! 3: finished, but jobs failed; 75: stopped in good order, to be gone on with (see `exit.rs`).
 
 /// A line on stdout. A reader that has gone (`didact list | head`) is no error: `println!` would panic.
 macro_rules! say {
@@ -23,6 +23,8 @@ mod commands;
 mod exit;
 mod papers;
 mod progress;
+mod slurm;
+mod supervise;
 mod units;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -73,6 +75,9 @@ enum Command {
         #[command(flatten)]
         options: Options,
     },
+    /// Share an experiment out to a cluster, or to any number of machines with a common folder
+    #[command(subcommand)]
+    Sweep(commands::sweep::SweepCommand),
     /// Show what a finished run found, and where its report is
     Report {
         /// Folder of the run
@@ -115,6 +120,9 @@ struct RunArguments {
     file: PathBuf,
     #[command(flatten)]
     options: Options,
+    /// Compute nothing: draw and judge what is kept, and say what is missing
+    #[arg(long, conflicts_with = "fresh")]
+    no_compute: bool,
 }
 
 #[derive(Debug, Args)]
@@ -128,7 +136,7 @@ struct CheckArguments {
     json: bool,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Copy, Args)]
 struct SizeOptions {
     /// The small version that runs in seconds
     #[arg(long, conflicts_with = "full")]
@@ -189,7 +197,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 
 fn dispatch(command: Command) -> Result<Ending, Diagnostic> {
     match command {
-        Command::Run(arguments) => commands::run::run(&arguments.file, &arguments.options),
+        Command::Run(arguments) => {
+            commands::run::run(&arguments.file, &arguments.options, arguments.no_compute)
+        }
         Command::Check(arguments) => {
             commands::check::check(&arguments.file, arguments.size.size(), arguments.json)
         }
@@ -204,6 +214,7 @@ fn dispatch(command: Command) -> Result<Ending, Diagnostic> {
         }
         Command::List { what, name, json } => commands::list::list(what.as_deref(), name.as_deref(), json),
         Command::Reproduce { what, options } => commands::reproduce::reproduce(&what, &options),
+        Command::Sweep(command) => commands::sweep::sweep(command),
         Command::Report { run, json } => commands::report::report(&run, json),
         Command::Verify { run, json } => commands::verify::verify(&run, json),
         Command::Cite { file } => commands::cite::cite(&file),

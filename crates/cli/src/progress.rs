@@ -4,7 +4,8 @@ use crate::exit;
 use didact_experiment::source::printable;
 use didact_model::Monitor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
@@ -35,6 +36,39 @@ pub(crate) fn listen() {
         complain!("error: interrupted\nhint: what was done is kept; the same command goes on from there");
         std::process::exit(i32::from(exit::ERROR));
     });
+}
+
+/// How long a task of a sweep has to stop by itself: batch systems give half a minute.
+const TASK_GRACE: Duration = Duration::from_secs(8);
+
+/// The same for a task of a sweep: SIGUSR1 is a signal of batch systems too, the end of stdin says the same, and the exit code is
+/// that of work that can go on.
+pub(crate) fn listen_as_task() {
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGUSR1] {
+        let _ = signal_hook::flag::register(signal, Arc::clone(&STOP));
+    }
+    std::thread::spawn(|| {
+        let (mut stdin, mut piece) = (std::io::stdin().lock(), [0; 64]);
+        while stdin.read(&mut piece).is_ok_and(|length| length > 0) {}
+        STOP.store(true, Ordering::SeqCst);
+    });
+    std::thread::spawn(|| {
+        while !STOP.load(Ordering::SeqCst) {
+            std::thread::sleep(LOOK);
+        }
+        std::thread::sleep(TASK_GRACE);
+        std::process::exit(i32::from(exit::TRY_AGAIN));
+    });
+}
+
+/// A monitor that only hears the wish to stop.
+pub(crate) struct Silent;
+
+impl Monitor for Silent {
+    fn advance(&self, _fraction: f64) {}
+    fn cancelled(&self) -> bool {
+        STOP.load(Ordering::SeqCst)
+    }
 }
 
 const TICKS: f64 = 1000.0;

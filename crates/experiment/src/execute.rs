@@ -62,6 +62,8 @@ impl From<Diagnostic> for Failure {
 enum Mode {
     Resume,
     Anew,
+    /// Nothing is computed: what is kept is drawn and judged.
+    Kept,
 }
 
 impl Experiment {
@@ -92,6 +94,23 @@ impl Experiment {
         Err(unsteady(&folder).into())
     }
 
+    /// Draws and judges what is kept below `root`, and computes nothing. What is not there yet is listed among the failures, and
+    /// the folder of what is not whole stays, so that others may go on with it.
+    pub fn execute_kept(&self, root: &Path, monitor: &dyn Monitor) -> Result<Finished, Failure> {
+        let folder = root.join(self.folder_name());
+        if let FolderState::Whole(provenance) = FolderState::of(&folder)
+            && let Ok(found) = of_whole(&folder, *provenance)
+            && found.failed_jobs == 0
+        {
+            return Ok(found);
+        }
+        match self.compute(root, Mode::Kept, monitor) {
+            Ok(finished) => Ok(finished),
+            Err(Ended::By(failure)) => Err(failure),
+            Err(Ended::Elsewhere) => self.execute(root, monitor),
+        }
+    }
+
     /// Runs everything anew, whatever is there: files of a finished folder of the same experiment are replaced once all new ones
     /// are there.
     pub fn execute_fresh(&self, root: &Path, monitor: &dyn Monitor) -> Result<Finished, Failure> {
@@ -109,9 +128,12 @@ impl Experiment {
         let (folder, partial) = (root.join(name), partial_folder(root, name));
         refuse_link(&partial)?;
         let description = toml::to_string(&self.resolved).expect("a description is plain data");
-        begin(&partial, &description).map_err(|error| unwritable(&partial, &error))?;
+        let make_partial = || begin(&partial, &description).map_err(|error| unwritable(&partial, &error));
+        if mode != Mode::Kept {
+            make_partial()?;
+        }
         let places = match mode {
-            Mode::Resume => Places::of(root, name),
+            Mode::Resume | Mode::Kept => Places::of(root, name),
             Mode::Anew => Places::empty(root, name),
         };
         let jobs = self.runs.len() + self.scan_points();
@@ -121,10 +143,22 @@ impl Experiment {
             partial: &partial,
             rival: (mode == Mode::Resume && !folder.exists()).then_some(folder.as_path()),
             share: ProgressShare { monitor, part: 1.0 / jobs.max(1) as f64 },
+            computes: mode != Mode::Kept,
         }
         .work()?;
+        if done.passed_over == jobs {
+            let message = format!("nothing of it is computed yet below {}", root.display());
+            return Err(Diagnostic::new(message)
+                .hint("leave out --no-compute, or share it out with `didact sweep`")
+                .into());
+        }
+        if mode == Mode::Kept {
+            make_partial()?;
+        }
         let finished = self.finish(&folder, &partial, &mut done, (mode, &begun), &description)?;
-        remove_partial(&partial)?;
+        if done.passed_over == 0 {
+            remove_partial(&partial)?;
+        }
         Ok(finished)
     }
 
@@ -192,7 +226,7 @@ fn remove_partial(partial: &Path) -> Result<(), Diagnostic> {
 }
 
 /// A link under the name of a folder that is made and removed again could lead anywhere.
-fn refuse_link(partial: &Path) -> Result<(), Diagnostic> {
+pub(crate) fn refuse_link(partial: &Path) -> Result<(), Diagnostic> {
     if partial.is_symlink() {
         let message = format!("{} is a link, not a folder of results", partial.display());
         return Err(Diagnostic::new(message).hint("remove the link, or choose another folder with --out"));

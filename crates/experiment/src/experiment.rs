@@ -152,6 +152,15 @@ impl Experiment {
         self.runs.iter().filter(|run| !places.has_table(&run.key)).collect()
     }
 
+    /// The size that it was made at; `Normal` also where `--quick` changes nothing.
+    pub fn size(&self) -> Size {
+        match (self.full, self.reduced_to_quick) {
+            (true, _) => Size::Full,
+            (_, true) => Size::Quick,
+            _ => Size::Normal,
+        }
+    }
+
     /// Points of all scans together.
     pub fn scan_points(&self) -> usize {
         self.grids.iter().map(Vec::len).sum()

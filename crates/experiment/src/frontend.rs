@@ -87,6 +87,15 @@ impl Diagnostic {
 }
 
 impl Size {
+    /// Its name, as [`Size::named`] reads it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Normal => "normal",
+            Self::Full => "full",
+        }
+    }
+
     /// `quick`, `normal` or `full`.
     pub fn named(name: &str) -> Result<Self, Diagnostic> {
         match name {

@@ -3,18 +3,19 @@
 //! A job is looked for where results may lie, computed if it is nowhere, and kept as soon as it is done. What goes wrong in a
 //! job, a panic too, is its own failure; the others go on. Only a disk that does not take results and a wish to stop end them all.
 
+use crate::compute::{NoPart, compute_answer, compute_part, is_final, joined, scan_key};
 use crate::description::ScanSpec;
 use crate::execute::{Failure, unwritable};
 use crate::experiment::{Experiment, Run};
-use crate::guard;
 use crate::points::Point;
-use crate::quantities::{self, Answered, NoAnswer, Scan};
+use crate::quantities::{Answered, NoAnswer, Scan};
 use crate::results::Results;
 use crate::store::journal::RecordKind;
 use crate::store::places::Known;
-use crate::store::{Answers, Encoded, Places, disk};
-use didact_model::{EngineError, Monitor, Trajectory};
+use crate::store::{Answers, Places, Tiling};
+use didact_model::{Monitor, Trajectory};
 use rayon::prelude::*;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -29,6 +30,8 @@ pub(crate) struct Done {
     pub(crate) failed_jobs: usize,
     /// Runs and scans that were taken over from another experiment.
     pub(crate) taken_over: usize,
+    /// Jobs that were passed over because nothing was to be computed.
+    pub(crate) passed_over: usize,
 }
 
 /// Why the jobs of an experiment were not done.
@@ -69,13 +72,29 @@ pub(crate) struct Workshop<'a> {
     /// The finished folder, if one that appears there means that another process was quicker.
     pub(crate) rival: Option<&'a Path>,
     pub(crate) share: ProgressShare<'a>,
+    /// Whether jobs that are not done are done now, or passed over.
+    pub(crate) computes: bool,
+}
+
+/// Why there is no table, or no answer, where nothing was to be computed.
+const NOT_YET: &str = "not computed yet";
+/// Points that a message names where something is not computed yet.
+const NAMED: usize = 3;
+
+/// One line about the points of a run or a scan that are not computed yet.
+fn not_yet(what: &str, points: &[&Point], all: usize) -> String {
+    let named: Vec<String> = points.iter().take(NAMED).map(|point| point.label()).collect();
+    let more = if points.len() > NAMED { "; …" } else { "" };
+    let count = points.len();
+    format!("{what}: {count} of {all} points {NOT_YET} ({}{more})", named.join("; "))
 }
 
 impl Workshop<'_> {
-    /// Does everything that is not done.
+    /// Does everything that is not done, or says what is not.
     pub(crate) fn work(&self) -> Result<Done, Ended> {
         let experiment = self.experiment;
         let taken_over = AtomicUsize::new(0);
+        self.places.journals().refresh();
         let tables: Result<Vec<_>, Ended> =
             experiment.runs.par_iter().map(|run| self.run(run, &taken_over)).collect();
         let mut results = Results {
@@ -83,26 +102,48 @@ impl Workshop<'_> {
             files: experiment.files.clone(),
             ..Results::default()
         };
-        let mut failures = Vec::new();
+        let (mut failures, mut failed_jobs, mut passed_over) = (Vec::new(), 0, 0);
+        let mut waiting: BTreeMap<&str, Vec<&Point>> = BTreeMap::new();
         for (run, table) in experiment.runs.iter().zip(tables?) {
-            if let Err(why) = &table {
-                failures.push(format!("{} at {}: {why}", run.name, run.point.label()));
+            match &table {
+                Ok(_) => {}
+                Err(why) if !self.computes && why == NOT_YET => {
+                    waiting.entry(&run.name).or_default().push(&run.point);
+                }
+                Err(why) => {
+                    failures.push(format!("{} at {}: {why}", run.name, run.point.label()));
+                    failed_jobs += 1;
+                }
             }
             results.tables.insert((run.point.index, run.name.clone()), table);
         }
-        let mut failed_jobs = failures.len();
+        for (name, points) in waiting {
+            let all = experiment.runs.iter().filter(|run| run.name == name).count();
+            failures.push(not_yet(name, &points, all));
+            passed_over += points.len();
+        }
         let mut answers = Vec::new();
         for (spec, grid) in experiment.resolved.scan.iter().zip(&experiment.grids) {
             let kept = self.scan(spec, grid, &taken_over)?;
             let rows = grid.iter().cloned().zip(kept.rows.iter().cloned()).collect();
             let scan = Scan { name: spec.name.clone(), rows };
-            failures.extend(scan.failures());
-            failed_jobs += scan.failed_points();
+            let open =
+                |(_, row): &&(Point, Answered)| matches!(row, Err(NoAnswer::Failed(why)) if why == NOT_YET);
+            let open: Vec<&Point> =
+                scan.rows.iter().filter(|row| !self.computes && open(row)).map(|(point, _)| point).collect();
+            failures.extend(scan.failures().filter(|line| self.computes || !line.ends_with(NOT_YET)));
+            failed_jobs += scan.failed_points() - open.len();
+            if !open.is_empty() {
+                failures.push(not_yet(&format!("scan {}", spec.name), &open, grid.len()));
+                passed_over += open.len();
+            }
             results.scans.push(scan);
             answers.push(kept);
         }
         experiment.files.check_unchanged()?;
-        Ok(Done { results, answers, failures, failed_jobs, taken_over: taken_over.into_inner() })
+        failed_jobs += passed_over;
+        let taken_over = taken_over.into_inner();
+        Ok(Done { results, answers, failures, failed_jobs, taken_over, passed_over })
     }
 
     /// Whether there is a reason to begin no further job.
@@ -118,32 +159,61 @@ impl Workshop<'_> {
 
     /// The table of a run, or why there is none.
     fn run(&self, run: &Run, taken_over: &AtomicUsize) -> Result<Result<Trajectory, String>, Ended> {
-        self.places.journals().refresh();
-        if let Some(Known { result, taken_over: from_another }) = self.places.table(&run.key) {
+        let kept = || self.places.table(&run.key);
+        // Other processes may have added it since the journals were read, which takes a look at each of them.
+        let looked_again = || {
+            self.places.journals().refresh();
+            kept()
+        };
+        if let Some(Known { result, taken_over: from_another }) = kept().or_else(looked_again) {
             taken_over.fetch_add(usize::from(from_another), Ordering::Relaxed);
             self.share.advance(1.0);
             return Ok(Ok(result));
         }
-        self.may_begin()?;
-        let engine = run.schedule.engine.name();
-        let with = || format!("run `{}` on `{engine}` at {}", run.name, run.point.label());
-        let work = || {
-            disk::job_begins(&format!("run {}", run.name));
-            let table = run.schedule.run(&self.share)?;
-            Ok(Encoded::new(&table, &run.key).map(|encoded| (table, encoded)))
-        };
-        match guard::caught(with, work) {
-            Ok(Ok(Ok((table, encoded)))) => {
-                self.keep(RecordKind::Table, &run.key, &encoded.payload())?;
-                self.places.journals().sync().map_err(|error| unwritable(self.partial, &error))?;
-                Ok(Ok(table))
-            }
-            // Its numbers do not fit the file.
-            Ok(Ok(Err(error))) => Ok(Err(error.to_string())),
-            Ok(Err(EngineError::Interrupted)) => Err(Failure::Interrupted(self.partial.to_path_buf()).into()),
-            Ok(Err(error)) => Ok(Err(error.to_string())),
-            Err(why) => Ok(Err(why)),
+        let tiling = Tiling::of(self.places.parts(&run.key), run.schedule.replicas());
+        if !tiling.kept.is_empty() && (self.computes || tiling.missing.is_empty()) {
+            return self.run_in_parts(run, &tiling);
         }
+        if !self.computes {
+            return Ok(Err(NOT_YET.into()));
+        }
+        self.may_begin()?;
+        match compute_part(run, &(0..run.schedule.replicas()), &self.share) {
+            Ok(computed) => {
+                self.keep(computed.kind, &computed.key, &computed.payload)?;
+                self.places.journals().sync().map_err(|error| unwritable(self.partial, &error))?;
+                Ok(Ok(computed.table))
+            }
+            Err(why) => self.no_table(why),
+        }
+    }
+
+    /// What a run that could not be computed leaves.
+    fn no_table(&self, why: NoPart) -> Result<Result<Trajectory, String>, Ended> {
+        match why {
+            NoPart::Interrupted => Err(Failure::Interrupted(self.partial.to_path_buf()).into()),
+            NoPart::OutOfMemory(why) | NoPart::Error(why) | NoPart::Panic(why) => Ok(Err(why)),
+        }
+    }
+
+    /// The table of a run of which parts are kept: what is missing is computed and kept as further parts.
+    fn run_in_parts(&self, run: &Run, tiling: &Tiling) -> Result<Result<Trajectory, String>, Ended> {
+        let replicas = f64::from(run.schedule.replicas());
+        for missing in &tiling.missing {
+            self.may_begin()?;
+            let part = f64::from(missing.end - missing.start) / replicas;
+            let share = ProgressShare { monitor: &self.share, part };
+            match compute_part(run, missing, &share) {
+                Ok(computed) => self.keep(computed.kind, &computed.key, &computed.payload)?,
+                Err(why) => return self.no_table(why),
+            }
+        }
+        self.places.journals().sync().map_err(|error| unwritable(self.partial, &error))?;
+        self.places.journals().refresh();
+        self.share
+            .advance(tiling.kept.iter().map(|part| f64::from(part.end - part.start)).sum::<f64>() / replicas);
+        let whole = joined(self.places, run);
+        Ok(whole.ok_or_else(|| "parts of it were damaged while it was put together; run it again".into()))
     }
 
     fn keep(&self, kind: RecordKind, key: &str, payload: &[u8]) -> Result<(), Ended> {
@@ -158,12 +228,9 @@ impl Workshop<'_> {
     fn scan(&self, spec: &ScanSpec, grid: &[Point], taken_over: &AtomicUsize) -> Result<Answers, Ended> {
         let asked: Vec<_> = grid.iter().map(|point| self.experiment.inputs_at(spec, point)).collect();
         let keys: Vec<&str> = asked.iter().map(|(_, key)| key.as_str()).collect();
-        let key = disk::digest(keys.join(" ").as_bytes())[..32].to_string();
+        let key = scan_key(&keys);
         // A point at which the program failed is tried again: such a scan is looked through point by point.
-        let whole = |answers: &Answers| {
-            answers.rows.len() == grid.len()
-                && !answers.rows.iter().any(|row| matches!(row, Err(NoAnswer::Failed(_))))
-        };
+        let whole = |answers: &Answers| answers.rows.len() == grid.len() && answers.rows.iter().all(is_final);
         let known = self.places.answers(&key);
         if let Some(known) = known.as_ref().filter(|known| whole(&known.result)) {
             taken_over.fetch_add(usize::from(known.taken_over), Ordering::Relaxed);
@@ -176,19 +243,17 @@ impl Workshop<'_> {
             .par_iter()
             .enumerate()
             .map(|(index, (inputs, key))| {
-                let answered = before.get(index).filter(|row| !matches!(row, Err(NoAnswer::Failed(_))));
+                let answered = before.get(index).filter(|row| is_final(row));
                 if let Some(answer) = answered.cloned().or_else(|| self.places.answer(key)) {
                     self.share.advance(1.0);
                     return Ok(answer);
                 }
+                if !self.computes {
+                    return Ok(Err(NoAnswer::Failed(NOT_YET.into())));
+                }
                 self.may_begin()?;
-                let with = || format!("scan `{}` at {}", spec.name, grid[index].label());
-                let begin = guard::caught(with, || disk::job_begins(&format!("scan {}", spec.name)));
-                let answer = begin.map_err(NoAnswer::Failed).and_then(|()| {
-                    let answer = quantities::compute(&spec.quantity, inputs)?;
-                    Ok(answer.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
-                });
-                if !matches!(answer, Err(NoAnswer::Failed(_))) {
+                let answer = compute_answer(spec, inputs, &grid[index]);
+                if is_final(&answer) {
                     let payload = serde_json::to_vec(&answer).expect("answers are plain data");
                     self.keep(RecordKind::Answer, key, &payload)?;
                 }

@@ -28,6 +28,7 @@
 pub mod build;
 mod checks;
 pub mod claims;
+mod compute;
 pub mod description;
 pub mod draw;
 pub mod engines;
@@ -59,6 +60,7 @@ pub mod source;
 pub mod spectra;
 pub mod store;
 pub mod summary;
+pub mod sweep;
 pub mod words;
 
 pub use description::Description;

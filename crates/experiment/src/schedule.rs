@@ -13,6 +13,7 @@ use didact_model::{
     Cost, EndState, Engine, EngineError, Event, Monitor, Outcome, Problem, Record, Trajectory,
 };
 use rayon::prelude::*;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Name of the event that ends a stage.
@@ -122,7 +123,12 @@ impl Schedule {
 
     /// Refuses a run that needs more memory than this machine has: to ask for it would end the process.
     pub fn fits(&self) -> Result<(), EngineError> {
-        let (gigabytes, available) = (1e-9 * self.cost().memory, available_gigabytes());
+        self.fits_record(&self.record)
+    }
+
+    fn fits_record(&self, record: &Record) -> Result<(), EngineError> {
+        let memory = self.engine.cost(self.draft(), record).memory;
+        let (gigabytes, available) = (1e-9 * memory, available_gigabytes());
         if gigabytes <= available {
             return Ok(());
         }
@@ -137,17 +143,42 @@ impl Schedule {
 
     /// Runs all stages of all replicas.
     pub fn run(&self, monitor: &dyn Monitor) -> Result<Trajectory, EngineError> {
-        self.fits()?;
+        self.run_replicas(0..self.replicas(), monitor)
+    }
+
+    /// Replicas that are computed. Theory of a start that is the same for all needs one solution only, and so does theory of the mean.
+    pub fn replicas(&self) -> u32 {
+        let random =
+            self.draft().start.is_random() || self.stages.iter().any(|stage| stage.restart.is_some());
+        let one = self.engine.follows_the_mean() || (self.engine.stays_at_fixed_points() && !random);
+        if one { 1 } else { self.record.replicas }
+    }
+
+    /// Whether replicas may be computed in parts ([`Schedule::run_replicas`], [`Schedule::join`]).
+    pub fn splits(&self) -> bool {
+        self.engine.replicas_stand_alone() && self.replicas() > 1
+    }
+
+    /// Runs all stages of some of the replicas, counted from the first of the record.
+    pub fn run_replicas(
+        &self,
+        replicas: Range<u32>,
+        monitor: &dyn Monitor,
+    ) -> Result<Trajectory, EngineError> {
+        let first = self.record.first_replica;
+        let numbers = first + replicas.start..first + replicas.end;
+        // An engine that mixes replicas counts them itself, so that it gets the record as it is.
+        let record = if replicas == (0..self.replicas()) {
+            self.record.clone()
+        } else {
+            let replicas = numbers.end - numbers.start;
+            Record { first_replica: numbers.start, replicas, ..self.record.clone() }
+        };
+        self.fits_record(&record)?;
         let problems: Vec<Problem> =
             self.stages.iter().map(PlannedStage::problem).collect::<Result<_, _>>()?;
         if let [only] = problems.as_slice() {
-            return self.engine.run(only, &self.record, monitor);
-        }
-        let mut numbers = self.record.replica_numbers();
-        // Theory of a start that is the same for all needs one solution only, as without stages.
-        let random = problems[0].start.is_random() || self.stages.iter().any(|stage| stage.restart.is_some());
-        if self.engine.follows_the_mean() || (self.engine.stays_at_fixed_points() && !random) {
-            numbers.end = numbers.start + 1;
+            return self.engine.run(only, &record, monitor);
         }
         let shared = ReplicaShare { monitor, replicas: f64::from(numbers.end - numbers.start) };
         let one = |r| self.run_replica(&problems, r, &shared);
@@ -161,6 +192,19 @@ impl Schedule {
         let mut whole = replicas.next().expect("a record has a replica");
         replicas.for_each(|replica| whole.append_replicas(replica));
         Ok(whole)
+    }
+
+    /// The parts of a run one after the other, which are the run. Remarks that an engine makes once about all replicas are in
+    /// every part, and once in the whole; those of stages are made for every replica.
+    pub fn join(&self, parts: impl IntoIterator<Item = Trajectory>) -> Trajectory {
+        let mut whole = Trajectory::of_record(self.engine.name(), self.draft(), &self.record);
+        for mut part in parts {
+            if self.stages.len() == 1 {
+                part.notes.retain(|note| !whole.notes.contains(note));
+            }
+            whole.append_replicas(part);
+        }
+        whole
     }
 
     fn run_replica(

@@ -9,6 +9,8 @@ use crate::training::Way;
 use crate::trajectory::{EndState, Trajectory};
 use didact_math::ode::OdeError;
 
+pub use crate::machine::available_gigabytes;
+
 /// Watches a run: progress goes out, the wish to stop comes in. Called from several threads.
 pub trait Monitor: Sync {
     /// A further fraction of the whole work is done (fractions of a run add up to 1).
@@ -149,14 +151,6 @@ pub enum EngineError {
     Interrupted,
 }
 
-/// Memory that this machine can still give, in GB: what the system calls available, or 8 where it does not say.
-pub fn available_gigabytes() -> f64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find(|l| l.starts_with("MemAvailable:"));
-    let kilobytes = line.and_then(|l| l.split_whitespace().nth(1)).and_then(|n| n.parse::<f64>().ok());
-    kilobytes.map_or(8.0, |k| k * 1024e-9)
-}
-
 /// What a run needs, estimated from its sizes alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
@@ -261,6 +255,12 @@ pub trait Engine: Send + Sync {
     fn added_events(&self, record: &Record) -> Vec<String> {
         let _ = record;
         Vec::new()
+    }
+
+    /// True when the replicas of a record may be computed in parts, on several machines: the parts one after the other are the whole,
+    /// bit by bit. Random numbers belong to a replica, so that only engines whose results mix replicas say no.
+    fn replicas_stand_alone(&self) -> bool {
+        false
     }
 
     /// True when a later stage of a schedule can go on with the same training set: the engine hands its rows over.

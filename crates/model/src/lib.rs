@@ -26,6 +26,7 @@ pub mod files;
 pub mod linearised;
 pub mod link;
 pub mod loss;
+mod machine;
 pub mod observable;
 pub mod overlaps;
 pub mod problem;

@@ -1,20 +1,25 @@
 //! Descriptions, and experiments that are ready to run.
 
 use crate::errors::description_error;
-use crate::job::{Job, SolveJob};
+use crate::job::{Job, ShareJob, SolveJob};
 use crate::plain::{map_of, python_of, table, value_of};
 use crate::pool::default_threads;
 use crate::task::Task;
 use didact::experiment::claims::Judged;
 use didact::experiment::description::Overrides;
+use didact::experiment::frontend::SharedMonitor;
 use didact::experiment::measures::Measured;
+use didact::experiment::sweep::log::Attempt;
+use didact::experiment::sweep::plan::{Asked, MOST_TASKS, TaskCount};
+use didact::experiment::sweep::work::TaskOutcome;
+use didact::experiment::sweep::{Plan, TaskEvent, TaskLog, WorkLimits, Worker};
 use didact::experiment::{Diagnostic, Experiment, Size, Source, execute};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::{Value, json};
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A description and changes to it, checked as a whole.
 #[pyclass(frozen, module = "didact._core")]
@@ -174,6 +179,14 @@ impl Prepared {
         Ok(Job::new(task))
     }
 
+    /// Starts one share of the experiment, of which all have the same plan: what `didact sweep work` computes.
+    fn work(&self, out: PathBuf, share: usize, shares: usize, threads: usize) -> PyResult<ShareJob> {
+        let experiment = Arc::clone(&self.experiment);
+        let task =
+            Task::start(1, move |monitor| share_of(&experiment, &out, (share, shares), threads, monitor))?;
+        Ok(ShareJob::new(task))
+    }
+
     /// The runs of which there is no table below a folder, each with the index of its point.
     fn missing(&self, py: Python<'_>, out: PathBuf) -> Vec<(String, usize)> {
         let missing = py.detach(|| self.experiment.missing_runs(&out));
@@ -242,6 +255,37 @@ impl Prepared {
             Err(why) => Err(PyKeyError::new_err(why)),
         }
     }
+}
+
+/// Computes one share, and writes its report as the command line does.
+fn share_of(
+    experiment: &Experiment,
+    root: &Path,
+    (share, shares): (usize, usize),
+    threads: usize,
+    monitor: &SharedMonitor,
+) -> Result<TaskOutcome, Diagnostic> {
+    let asked = Asked {
+        source: PathBuf::from(&experiment.source.name),
+        size: experiment.size(),
+        seed: experiment.resolved.record.is_some().then(|| experiment.resolved.seed()),
+        cores: 1,
+        count: TaskCount::Tasks(shares),
+        most_tasks: MOST_TASKS,
+    };
+    let (plan, path) = Plan::of_shards(experiment, &asked, root)?;
+    let unwritable =
+        |error: std::io::Error| Diagnostic::new(format!("cannot write the report of a share: {error}"));
+    let log = Mutex::new(TaskLog::create(&path, share).map_err(unwritable)?);
+    // A report that cannot be written is no reason to lose results.
+    let report = |event: TaskEvent| drop(log.lock().unwrap_or_else(PoisonError::into_inner).add(&event));
+    let process = std::process::id();
+    report(TaskEvent::Begin { attempt: Attempt { process, threads, ..Attempt::default() } });
+    let limits = WorkLimits { threads, ..WorkLimits::default() };
+    let outcome = Worker { experiment, plan: &plan, plan_path: &path, task: share, root, limits }
+        .work(monitor, &report)?;
+    report(TaskEvent::End { end: outcome.end, left: outcome.left });
+    Ok(outcome)
 }
 
 /// Claims as plain data.

@@ -4,6 +4,7 @@ use crate::description::claims;
 use crate::errors::run_error;
 use crate::plain::{python_of, table};
 use crate::task::{Task, Waited};
+use didact::experiment::sweep::work::TaskOutcome;
 use didact::experiment::{Diagnostic, Failure, Finished};
 use didact::model::Trajectory;
 use pyo3::exceptions::{PyTimeoutError, PyValueError};
@@ -77,6 +78,29 @@ impl SolveJob {
         match waited(py, &self.task, None, report)? {
             Ok(trajectory) => table(py, &trajectory),
             Err(text) => Err(run_error(py, &Failure::Error(Diagnostic::new(text)))),
+        }
+    }
+}
+
+/// One share of an experiment.
+#[pyclass(frozen, module = "didact._core")]
+pub(crate) struct ShareJob {
+    task: Task<Result<TaskOutcome, Diagnostic>>,
+}
+
+impl ShareJob {
+    pub(crate) fn new(task: Task<Result<TaskOutcome, Diagnostic>>) -> Self {
+        Self { task }
+    }
+}
+
+#[pymethods]
+impl ShareJob {
+    /// Waits, and returns how many pieces of the share failed, and how many were not done.
+    fn wait(&self, py: Python<'_>) -> PyResult<(usize, usize)> {
+        match waited(py, &self.task, None, None)? {
+            Ok(outcome) => Ok((outcome.failed, outcome.left)),
+            Err(error) => Err(run_error(py, &Failure::Error(error))),
         }
     }
 }

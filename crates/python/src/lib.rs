@@ -32,7 +32,7 @@ mod _core {
     #[pymodule_export]
     use crate::function::fit;
     #[pymodule_export]
-    use crate::job::{Job, SolveJob};
+    use crate::job::{Job, ShareJob, SolveJob};
     #[pymodule_export]
     use crate::lists::{command, compute, lists, mean_and_error, quantities, schema, version};
     #[pymodule_export]

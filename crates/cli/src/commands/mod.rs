@@ -9,4 +9,5 @@ pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod show;
+pub(crate) mod sweep;
 pub(crate) mod verify;

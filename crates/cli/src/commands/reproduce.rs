@@ -26,10 +26,11 @@ pub(crate) fn reproduce(wanted: &[String], options: &Options) -> Result<Ending, 
         let experiment = Experiment::new(figure.source(paper.key), options.size.size(), options.seed)?;
         experiments.push((paper, format!("{}/{}", paper.key, figure.name), experiment));
     }
+    let how = if options.fresh { run::How::Fresh } else { run::How::Resume };
     let (mut outcome, mut reports) = (Ending::Done, Vec::new());
     let mut pages: Vec<(&Paper, Vec<Entry>)> = Vec::new();
     for (paper, name, experiment) in &experiments {
-        let finished = run::execute(experiment, options)?;
+        let finished = run::execute(experiment, options, how)?;
         let title = format!("{name}: {}", experiment.resolved.title);
         let (report, ended) = show::finished(&title, &finished, options.json);
         outcome = outcome.and(ended);

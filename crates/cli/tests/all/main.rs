@@ -15,4 +15,6 @@ mod killed;
 mod lists;
 mod readme;
 mod seams;
+#[cfg(unix)]
+mod sweep;
 mod verify;

@@ -206,6 +206,19 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
+/// Writes a file that must not be there yet, whole or not at all: the first of several processes succeeds, the others get an error
+/// of the kind "already exists". A second name for a file is made in one step on every file system that machines share.
+pub(crate) fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.{}.writing", unique()));
+    let published = write_new(&temporary, bytes).and_then(|()| {
+        faults(Change::Rename, path)?;
+        fs::hard_link(&temporary, path)
+    });
+    let _ = fs::remove_file(&temporary);
+    published
+}
+
 /// Forces the names in a folder to the disk, where the system can.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     if cfg!(unix) { sync(&File::open(path)?, path) } else { Ok(()) }

@@ -28,6 +28,8 @@ const EXTENSION: &str = "journal";
 pub enum RecordKind {
     /// The table of a run.
     Table,
+    /// Some replicas of a run.
+    Part,
     /// The answer of a scan at one point.
     Answer,
 }
@@ -36,12 +38,13 @@ impl RecordKind {
     fn word(self) -> &'static str {
         match self {
             Self::Table => "table",
+            Self::Part => "part",
             Self::Answer => "answer",
         }
     }
 
     fn of(word: &str) -> Option<Self> {
-        [Self::Table, Self::Answer].into_iter().find(|kind| kind.word() == word)
+        [Self::Table, Self::Part, Self::Answer].into_iter().find(|kind| kind.word() == word)
     }
 }
 
@@ -194,6 +197,14 @@ impl Journals {
     pub fn read(&self, kind: RecordKind, key: &str) -> Option<Vec<u8>> {
         let places = locked(&self.index).places.get(&(kind, key.to_string())).cloned()?;
         places.iter().find_map(|place| payload(kind, key, place))
+    }
+
+    /// Keys of a kind that begin with these characters, in their order.
+    pub fn keys_from(&self, kind: RecordKind, beginning: &str) -> Vec<String> {
+        let index = locked(&self.index);
+        let from = index.places.range((kind, beginning.to_string())..);
+        let own = from.take_while(|((other, key), _)| *other == kind && key.starts_with(beginning));
+        own.map(|((_, key), _)| key.clone()).collect()
     }
 
     /// How many records there are, and how many of them are damaged.

@@ -3,7 +3,7 @@
 //! ```text
 //! <out>/<name>.partial/               while it is computed, by any number of processes at once
 //!     description.toml
-//!     <process>.journal               tables and answers of scans, each under its key, as they are done
+//!     <process>.journal               tables, parts of tables and answers of scans, each under its key, as they are done
 //!     <process>.whole/                a folder that is being put together
 //! <out>/<name>/                       when it is whole: renamed in one step
 //!     …                               tables, figures, report
@@ -18,12 +18,14 @@
 pub mod disk;
 pub mod folder;
 pub mod journal;
+pub mod parts;
 pub mod places;
 mod table;
 
 pub use disk::write_atomically;
 pub use folder::{Damage, FolderState, Provenance};
 pub use journal::Journals;
+pub use parts::Tiling;
 pub use places::Places;
 pub use table::Answers;
 pub(crate) use table::{Encoded, csv};

@@ -1,11 +1,12 @@
 //! Where results may lie: the journals of an experiment, its finished folder, and those of other experiments beside it.
 
 use super::journal::{Journals, RecordKind};
-use super::{Answers, Encoded, Provenance, disk};
+use super::{Answers, Encoded, Provenance, disk, parts};
 use crate::quantities::Answered;
 use didact_model::Trajectory;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -98,6 +99,19 @@ impl Places {
         let result =
             shelves.iter().find_map(|shelf| shelf.table(key)).or_else(|| journals.iter().find_map(recorded));
         result.map(|result| Known { result, taken_over: true })
+    }
+
+    /// Which replicas of a run are kept in parts; damaged parts are not among them.
+    pub fn parts(&self, key: &str) -> Vec<Range<u32>> {
+        let keys = self.journals.keys_from(RecordKind::Part, &parts::beginning(key));
+        let whole = |key: &String| self.journals.read(RecordKind::Part, key).is_some();
+        keys.iter().filter(|key| whole(key)).filter_map(|key| parts::replicas_of(key)).collect()
+    }
+
+    /// One part of a run, if it is there whole.
+    pub fn part(&self, key: &str, replicas: &Range<u32>) -> Option<Trajectory> {
+        let key = parts::part_key(key, replicas);
+        Encoded::of_payload(&self.journals.read(RecordKind::Part, &key)?)?.trajectory(&key)
     }
 
     /// The answers of a whole scan.

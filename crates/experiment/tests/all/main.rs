@@ -19,6 +19,7 @@ mod restart;
 mod scans;
 mod schema_values;
 mod stale;
+mod sweep;
 mod taken_over;
 mod ways_agree;
 mod ways_matrix;

@@ -48,6 +48,10 @@ impl Engine for Direct {
         "direct"
     }
 
+    fn replicas_stand_alone(&self) -> bool {
+        true
+    }
+
     fn cost(&self, problem: &Problem, record: &Record) -> Cost {
         let (d, replicas) = (problem.dimension.unwrap_or(0) as f64, f64::from(record.replicas));
         let (rows, batch) = (problem.rule.shape().rows() as f64, problem.training.batch as f64);

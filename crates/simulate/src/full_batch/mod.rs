@@ -101,6 +101,10 @@ impl Engine for FullBatch {
         NAME
     }
 
+    fn replicas_stand_alone(&self) -> bool {
+        true
+    }
+
     fn cost(&self, problem: &Problem, record: &Record) -> Cost {
         let (n, d) = (problem.sample_count().unwrap_or(0) as f64, problem.dimension.unwrap_or(0) as f64);
         let replicas = f64::from(record.replicas);

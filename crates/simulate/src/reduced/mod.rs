@@ -53,6 +53,10 @@ impl Engine for Reduced {
         "reduced"
     }
 
+    fn replicas_stand_alone(&self) -> bool {
+        true
+    }
+
     fn cost(&self, problem: &Problem, record: &Record) -> Cost {
         let shape = problem.rule.shape();
         let (trained, rows) = (shape.trained as f64, shape.rows() as f64);

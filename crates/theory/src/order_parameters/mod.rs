@@ -180,6 +180,10 @@ impl Engine for OrderParameterOde {
         "ode"
     }
 
+    fn replicas_stand_alone(&self) -> bool {
+        true
+    }
+
     fn cost(&self, problem: &Problem, record: &Record) -> Cost {
         let (rows, blocks) = (problem.rule.shape().rows() as f64, problem.spectrum.len() as f64);
         let replicas = f64::from(record.replicas);
