@@ -28,18 +28,23 @@
 pub mod build;
 mod checks;
 pub mod claims;
+mod default_figure;
 pub mod description;
 pub mod draw;
+pub mod edit;
 pub mod engines;
 pub mod execute;
 pub mod experiment;
+pub mod explain;
 mod figure_checks;
 pub mod frontend;
+
 mod guard;
 pub mod index_page;
 pub mod input_files;
 mod jobs;
 mod left_out;
+pub mod live;
 pub mod measures;
 mod names;
 mod npz;

@@ -13,6 +13,7 @@ use didact_model::{
     Cost, EndState, Engine, EngineError, Event, Monitor, Outcome, Problem, Record, Trajectory,
 };
 use rayon::prelude::*;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Name of the event that ends a stage.
@@ -118,13 +119,32 @@ impl Schedule {
 
     /// Runs all stages of all replicas.
     pub fn run(&self, monitor: &dyn Monitor) -> Result<Trajectory, EngineError> {
+        self.run_record(&self.record, monitor)
+    }
+
+    /// Runs the replicas of these numbers, counted from the first of the record: together with those of other calls they are the
+    /// replicas that [`Self::run`] gives, to the bit.
+    pub fn run_replicas(
+        &self,
+        numbers: Range<u32>,
+        monitor: &dyn Monitor,
+    ) -> Result<Trajectory, EngineError> {
+        let record = Record {
+            first_replica: self.record.first_replica + numbers.start,
+            replicas: numbers.len() as u32,
+            ..self.record.clone()
+        };
+        self.run_record(&record, monitor)
+    }
+
+    fn run_record(&self, of: &Record, monitor: &dyn Monitor) -> Result<Trajectory, EngineError> {
         self.fits()?;
         let problems: Vec<Problem> =
             self.stages.iter().map(PlannedStage::problem).collect::<Result<_, _>>()?;
         if let [only] = problems.as_slice() {
-            return self.engine.run(only, &self.record, monitor);
+            return self.engine.run(only, of, monitor);
         }
-        let mut numbers = self.record.replica_numbers();
+        let mut numbers = of.replica_numbers();
         // Theory of a start that is the same for all needs one solution only, as without stages.
         let random = problems[0].start.is_random() || self.stages.iter().any(|stage| stage.restart.is_some());
         if self.engine.stays_at_fixed_points() && !random {
@@ -138,7 +158,7 @@ impl Schedule {
         } else {
             numbers.into_par_iter().map(one).collect()
         };
-        let mut whole = Trajectory::of_record(self.engine.name(), self.draft(), &self.record);
+        let mut whole = Trajectory::of_record(self.engine.name(), self.draft(), of);
         replicas?.into_iter().for_each(|replica| whole.append_replicas(replica));
         Ok(whole)
     }
