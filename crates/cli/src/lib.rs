@@ -84,6 +84,9 @@ enum Command {
         /// Port on this machine; a free one unless given
         #[arg(long, default_value_t = 0)]
         port: u16,
+        /// Seconds of one core that simulations on the page may take, by the planner
+        #[arg(long, default_value_t = 60.0)]
+        limit: f64,
         /// Print the address and leave the browser alone
         #[arg(long)]
         no_open: bool,
@@ -220,8 +223,8 @@ fn dispatch(command: Command) -> Result<Ending, Diagnostic> {
         Command::List { what, name, json } => commands::list::list(what.as_deref(), name.as_deref(), json),
         Command::Reproduce { what, options } => commands::reproduce::reproduce(&what, &options),
         #[cfg(feature = "explore")]
-        Command::Explore { file, out, port, no_open } => {
-            commands::explore::explore(file.as_deref(), out, port, !no_open)
+        Command::Explore { file, out, port, limit, no_open } => {
+            commands::explore::explore(file.as_deref(), out, port, limit, !no_open)
         }
         Command::Report { run, json } => commands::report::report(&run, json),
         Command::Verify { run, json } => commands::verify::verify(&run, json),

@@ -55,7 +55,7 @@ pub struct Interrupted;
 
 /// What the parts of an experiment would take, by the planner.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Plan {
+pub struct LivePlan {
     /// Seconds of one core for all predictions.
     pub theory_seconds: f64,
     /// Seconds of one core for all simulations.
@@ -68,7 +68,7 @@ pub struct Plan {
 
 /// How far a number is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum LiveProgress {
     /// It is what a run on disk finds.
     Final,
     /// Further replicas will make it more precise.
@@ -85,7 +85,7 @@ pub struct LiveNumber {
     /// The definition.
     pub kind: MeasureKind,
     /// How far it is.
-    pub progress: Progress,
+    pub progress: LiveProgress,
     /// Names of the engines of the runs that it is read off, directly or through other measures.
     pub engines: Vec<String>,
 }
@@ -98,7 +98,7 @@ pub struct LiveOutcome {
     /// First passages of every event in every run, and the last value of every column.
     pub readings: Vec<LiveNumber>,
     /// Claims with verdicts, and how far the numbers behind them are.
-    pub claims: Vec<(Judged, Progress)>,
+    pub claims: Vec<(Judged, LiveProgress)>,
     /// Figures by name: those of the description, or one that is made for it. What has nothing to draw yet says why.
     pub figures: Vec<(String, Result<Figure, String>)>,
     /// What went wrong.
@@ -119,10 +119,18 @@ impl Experiment {
     /// The experiment with integrators that are content with a drawing: their tolerance is raised to one in a hundred thousand.
     pub fn hasty(source: Source) -> Result<Self, Diagnostic> {
         let mut description = source.description()?;
+        let asked = description.run.clone();
         for run in &mut description.run {
             run.engine = run.engine.with_tolerance_of_at_least(HASTY_TOLERANCE);
         }
-        Self::of_description(description, source, Size::Normal, None)
+        let mut experiment = Self::of_description(description, source, Size::Normal, None)?;
+        // What it says of itself is what was asked for: a reader sees no key that nobody has written.
+        for run in &mut experiment.resolved.run {
+            if let Some(original) = asked.iter().find(|original| original.name == run.name) {
+                run.engine = original.engine.clone();
+            }
+        }
+        Ok(experiment)
     }
 }
 
@@ -141,8 +149,8 @@ impl Live {
     }
 
     /// What it would take.
-    pub fn plan(&self) -> Plan {
-        let mut plan = Plan { scan_points: self.experiment.scan_points(), ..Plan::default() };
+    pub fn plan(&self) -> LivePlan {
+        let mut plan = LivePlan { scan_points: self.experiment.scan_points(), ..LivePlan::default() };
         for run in &self.experiment.runs {
             let cost = run.schedule.cost();
             plan.memory = plan.memory.max(cost.memory);
@@ -289,10 +297,10 @@ impl Live {
         let judged = claims::judge(&claimed, &self.experiment.points, &measured);
         let how_far = |name: &str| {
             let measure = description.measure.iter().find(|m| m.name == name);
-            measure.map_or(Progress::Final, |m| self.progress(&m.kind))
+            measure.map_or(LiveProgress::Final, |m| self.progress(&m.kind))
         };
         let claims = claimed.iter().zip(judged).map(|(claim, judged)| {
-            let compared = claim.check.equals_measure.as_deref().map_or(Progress::Final, how_far);
+            let compared = claim.check.equals_measure.as_deref().map_or(LiveProgress::Final, how_far);
             (judged, how_far(&claim.measure).and(compared))
         });
         let readings = self.readings();
@@ -355,19 +363,19 @@ impl Live {
     }
 
     /// How far the runs, scans and measures are that a measure depends on.
-    fn progress(&self, kind: &MeasureKind) -> Progress {
+    fn progress(&self, kind: &MeasureKind) -> LiveProgress {
         let waiting = self.waiting();
         let unfinished = self.unfinished();
-        let mut progress = Progress::Final;
+        let mut progress = LiveProgress::Final;
         self.each_dependency(kind, 0, &mut |dependency| {
             let own = match dependency {
                 Dependency::Scan(scan) if self.results.scans.iter().all(|s| s.name != scan.name) => {
-                    Progress::Waiting
+                    LiveProgress::Waiting
                 }
                 other => match other.run() {
-                    Some(run) if waiting.contains(&run) => Progress::Waiting,
-                    Some(run) if unfinished.contains(run) => Progress::Provisional,
-                    _ => Progress::Final,
+                    Some(run) if waiting.contains(&run) => LiveProgress::Waiting,
+                    Some(run) if unfinished.contains(run) => LiveProgress::Provisional,
+                    _ => LiveProgress::Final,
                 },
             };
             progress = progress.and(own);
@@ -400,7 +408,7 @@ impl Live {
     }
 }
 
-impl Progress {
+impl LiveProgress {
     /// That of a number that needs both.
     fn and(self, other: Self) -> Self {
         match (self, other) {

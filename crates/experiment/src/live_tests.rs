@@ -86,7 +86,7 @@ fn parts_done_one_after_the_other_are_the_run_on_disk_to_the_bit() {
     let outcome = live.outcome();
     let measured: Vec<Measured> = outcome.measures.iter().map(|m| m.measured.clone()).collect();
     assert_eq!(measured, finished.measured);
-    assert!(outcome.measures.iter().all(|m| m.progress == Progress::Final));
+    assert!(outcome.measures.iter().all(|m| m.progress == LiveProgress::Final));
     let claims: Vec<Judged> = outcome.claims.iter().map(|c| c.0.clone()).collect();
     assert_eq!(claims, finished.claims);
     let (name, figure) = &outcome.figures[0];
@@ -98,14 +98,14 @@ fn parts_done_one_after_the_other_are_the_run_on_disk_to_the_bit() {
 #[test]
 fn what_waits_and_what_is_provisional_is_told_through_other_measures_too() {
     let mut live = live(TEXT);
-    let progress = |live: &Live| -> Vec<Progress> { live.outcome().measures.iter().map(|m| m.progress).collect() };
-    assert_eq!(progress(&live), [Progress::Waiting; 3]);
+    let progress = |live: &Live| -> Vec<LiveProgress> { live.outcome().measures.iter().map(|m| m.progress).collect() };
+    assert_eq!(progress(&live), [LiveProgress::Waiting; 3]);
     live.predict(&NoMonitor).unwrap();
-    assert_eq!(progress(&live), [Progress::Final, Progress::Waiting, Progress::Waiting]);
+    assert_eq!(progress(&live), [LiveProgress::Final, LiveProgress::Waiting, LiveProgress::Waiting]);
     live.simulate(8, &NoMonitor).unwrap();
     let outcome = live.outcome();
-    assert_eq!(progress(&live), [Progress::Final, Progress::Provisional, Progress::Provisional]);
-    assert_eq!(outcome.claims[0].1, Progress::Provisional);
+    assert_eq!(progress(&live), [LiveProgress::Final, LiveProgress::Provisional, LiveProgress::Provisional]);
+    assert_eq!(outcome.claims[0].1, LiveProgress::Provisional);
     assert_eq!(outcome.claims[0].0.verdict, Verdict::Holds);
     assert_eq!(outcome.measures[2].engines, ["ode", "reduced"]);
     let events: Vec<&str> = outcome.readings.iter().map(|r| r.measured.name.as_str()).collect();
@@ -140,6 +140,7 @@ fn a_hasty_experiment_is_right_to_the_width_of_a_line_and_takes_fewer_steps() {
             assert!((a - b).abs() < 1e-3 * a.abs(), "{a} {b}");
         }
     }
+    assert_eq!(exact.experiment.resolved, hasty.experiment.resolved, "it says what was asked for");
     // What a description asks for is not made worse than it is.
     let coarse = TEXT.replace("engine = \"ode\"", "engine = \"ode\", tolerance = 1e-3");
     let hasty = Experiment::hasty(source(&coarse)).unwrap();

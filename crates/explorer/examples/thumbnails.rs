@@ -79,10 +79,18 @@ fn sketch(drawing: &str, near: f64) -> String {
         // Ticks: many strokes of two points each.
         let is_ticks = element.matches('M').count() > 3 && element.matches('M').count() == element.matches('L').count();
         if keep && !is_text && !is_ticks {
-            out += &thinned(&element, near);
+            out += &bolder(&thinned(&element, near));
         }
     }
     out + "</svg>\n"
+}
+
+/// Strokes that can still be seen when the picture is small.
+fn bolder(element: &str) -> String {
+    const TIMES: f64 = 1.8;
+    let Some((before, rest)) = element.split_once("stroke-width=\"") else { return element.into() };
+    let Some((width, after)) = rest.split_once('"') else { return element.into() };
+    format!("{before}stroke-width=\"{:.1}\"{after}", TIMES * width.parse::<f64>().unwrap_or(1.0))
 }
 
 /// The tags of a drawing, in order.

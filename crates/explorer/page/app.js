@@ -34,7 +34,8 @@ const drag = async () => {
       if (name === "error") return problem(data);
       if (name !== "result") return;
       problem(null);
-      adopt(data.description, true);
+      adopt(data.description, true, true);
+      if (!data.outcome) return showNotes(data.notes);
       outcome(data, true);
       requestAnimationFrame(() => setTimeout(() => window.didactLatency.push({ key, milliseconds: performance.now() - at, server: data.seconds })));
     }, abort.signal);
@@ -55,21 +56,25 @@ const settle = async (more = {}) => {
   try {
     await stream("compute", asked({ mode: "settle", ...more }), (name, data) => {
       if (own !== abort) return;
-      if (name === "error") { status(""); problem(data); }
-      else if (name === "progress") status("Simulating …", data.fraction);
+      if (name === "error") {
+        status("");
+        // The text has the change that is wrong, so that the next one can make it right.
+        if (typeof data.text === "string") { state.text = data.text; if (more.text === undefined) byId("text").value = data.text; }
+        problem(data);
+      }
+      else if (name === "description") {
+        problem(null);
+        adopt(data, more.text === undefined);
+        remember();
+      } else if (name === "progress") status("Simulating …", data.fraction);
       else if (name === "result") {
-        if (data.description) {
-          problem(null);
-          adopt(data.description, more.text === undefined);
-          remember();
-          notes = data.notes;
-        }
+        notes = data.notes ?? notes;
         outcome(data, false);
         const [have, most] = data.replicas;
         if (data.phase === "simulation" && !data.complete) status(`Simulating: ${have} of ${most} replicas`, have / most);
         else if (most > 0) status("Theory is done; simulating …", 0);
       } else if (name === "done") {
-        status(data.complete ? `Complete in ${data.seconds.toFixed(1)} s: the numbers are those of didact run.` : "Theory only.");
+        status(data.complete ? `Complete in ${data.seconds.toFixed(1)} s: the numbers are those of didact run.` : "Not complete; the note says why.");
         byId("status-text").dataset.complete = data.complete;
         showNotes([...new Set([...notes, ...data.notes])]);
       }
@@ -87,16 +92,18 @@ const silent = (error) => {
 // ---- showing ----
 
 // Takes a description over as the server has read it.
-const adopt = (described, withText) => {
+const adopt = (described, withText, dragging = false) => {
   Object.assign(state, { text: described.text, values: described.values, resolved: described.resolved, title: described.title });
   if (withText && byId("text").value !== described.text) { byId("text").value = described.text; gutter(); }
+  // A file that could not be read when it was opened begins with the first state that can.
+  if (!state.base) state.base = described.values;
   byId("title").textContent = described.title;
   document.title = `${described.title} · didact explorer`;
   show.setReferences(described.references);
   const about = described.resolved.about;
   byId("about").hidden = !about;
   byId("about").querySelector("p").textContent = about ?? "";
-  form.show(described.values, described.resolved, state.base);
+  form.show(described.values, described.resolved, state.base, dragging);
 };
 
 const outcome = (data, dragging) => {
@@ -159,6 +166,7 @@ const open = async (card, set = {}, unset = [], pins = []) => {
   gutter();
   pinned();
   view("explore");
+  if (!opened.base) choose("text");
   scrollTo(0, 0);
   await settle();
 };

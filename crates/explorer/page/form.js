@@ -64,11 +64,11 @@ export class Form {
     return node;
   }
 
-  // Shows a description. The form is built anew only when its shape has changed, so that a slider keeps the focus while it moves.
-  show(values, resolved, base) {
+  // Shows a description. The form is built anew only when its shape has changed, and never under a hand that moves a slider.
+  show(values, resolved, base, dragging) {
     Object.assign(this, { values, resolved, base });
     const shape = JSON.stringify(resolved, (_, value) => (typeof value === "number" ? 0 : value));
-    if (shape !== this.shape) {
+    if (shape !== this.shape && !dragging) {
       this.shape = shape;
       this.build();
     } else for (const field of this.fields.values()) field.refresh();
@@ -86,7 +86,7 @@ export class Form {
       if (value === undefined) continue;
       const parts = this.parts(key, node, value);
       const count = Array.isArray(value) ? `${value.length}` : "";
-      this.root.append(this.section(key, key, count, parts, OPEN.has(key)));
+      this.root.append(this.section(key, key, count, parts, OPEN.has(key) || (key === "scan" && !this.resolved.model)));
     }
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
     this.filter(this.query ?? "");
@@ -102,23 +102,27 @@ export class Form {
   parts(path, given, value) {
     let node = this.node(given);
     if (Array.isArray(value) && value.every((entry) => entry && typeof entry === "object" && !Array.isArray(entry))) {
-      return value.map((entry, index) => this.section(`${path}.${index}`, entry.name ?? entry.says?.slice(0, 48) ?? `${index + 1}`, entry.engine ?? entry.kind ?? "", this.parts(`${path}.${index}`, node.items ?? {}, entry), false));
+      return value.map((entry, index) => this.section(`${path}.${index}`, entry.name ?? entry.says?.slice(0, 48) ?? `${index + 1}`, entry.engine ?? entry.kind ?? "", this.parts(`${path}.${index}`, node.items ?? {}, entry), path === "scan" && value.length === 1));
     }
     if (typeof value !== "object" || value === null || Array.isArray(value)) return [this.field(path, node)];
+    // A table among several forms of a value: the one that has its keys.
+    if (node.anyOf) node = node.anyOf.map((option) => this.node(option)).find((option) => option.properties && Object.keys(value).every((key) => key in option.properties)) ?? node;
     const variants = node.oneOf ?? [];
     const tag = TAGS.find((name) => variants.some((variant) => variant.properties?.[name]?.const !== undefined));
     let properties = node.properties ?? {};
     if (tag) {
       const own = variants.find((variant) => variant.properties?.[tag]?.const === value[tag]);
       const names = variants.filter((variant) => variant.properties?.[tag]).map((variant) => variant.properties[tag].const);
-      properties = { ...properties, [tag]: { oneOf: names.map((name) => ({ const: name, description: variants.find((v) => v.properties?.[tag]?.const === name)?.description })), tag: variants }, ...own?.properties, [tag]: { oneOf: names.map((name) => ({ const: name })), variants } };
+      const about = (name) => variants.find((variant) => variant.properties?.[tag]?.const === name)?.description;
+      properties = { ...properties, ...own?.properties, [tag]: { oneOf: names.map((name) => ({ const: name, description: about(name) })), variants } };
     }
     const keys = [...new Set([...Object.keys(properties), ...Object.keys(value)])];
-    if (!Object.keys(properties).length || keys.some((key) => key.includes("."))) return [this.field(path, node)];
+    if (!keys.length || keys.some((key) => key.includes("."))) return [this.field(path, node)];
+    const free = typeof node.additionalProperties === "object" ? node.additionalProperties : {};
     const given_ = keys.filter((key) => get(this.values, `${path}.${key}`) !== undefined);
     const others = keys.filter((key) => !given_.includes(key));
     const one = (key) => {
-      const inner = this.node(properties[key] ?? {}), at = `${path}.${key}`, now = value[key];
+      const inner = this.node(properties[key] ?? free), at = `${path}.${key}`, now = value[key];
       const nested = now && typeof now === "object" && !this.isNumbers(now) && (Array.isArray(now) ? now.some((v) => v && typeof v === "object") : true);
       if (!nested) return this.field(at, inner);
       return this.section(at, key, Array.isArray(now) ? now.length : now.kind ?? "", this.parts(at, inner, now), true);

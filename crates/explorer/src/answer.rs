@@ -2,7 +2,7 @@
 
 use didact_experiment::claims::{Verdict, digits};
 use didact_experiment::explain::{self, Explanation, LiveQuantity};
-use didact_experiment::live::{Live, LiveNumber, LiveOutcome, Plan};
+use didact_experiment::live::{Live, LiveNumber, LiveOutcome, LivePlan};
 use didact_experiment::measures::{Dependency, Measured};
 use didact_experiment::points::Point;
 use didact_experiment::{Diagnostic, Experiment, Source};
@@ -148,7 +148,7 @@ fn quantity(quantity: &LiveQuantity) -> Value {
 }
 
 /// What the parts would take, in words for a reader.
-pub(crate) fn plan(plan: &Plan) -> Value {
+pub(crate) fn plan(plan: &LivePlan) -> Value {
     json!({
         "theory": plan.theory_seconds,
         "simulation": plan.simulation_seconds,

@@ -20,18 +20,18 @@ pub struct Card {
     pub text: String,
 }
 
-/// Ten cards that answer while a knob turns, one or more for every family.
+/// Ten cards whose theory follows a knob: docs/performance.md has their times.
 pub const STARTING: [&str; 10] = [
     "examples/first-figure",
     "examples/schedule",
-    "examples/own-activation",
+    "committee/extra-plateau",
+    "lora/fig01-linear",
+    "quadratic-networks/extra-escape",
+    "power-law-spectra/fig04-18-plateau",
+    "training-rules/extra-clipping",
+    "training-rules/extra-drift",
     "examples/sweep",
-    "examples/own-model",
-    "examples/own-spectrum",
     "examples/scan",
-    "training-rules/extra-momentum",
-    "lora/fig09-third-hermite",
-    "quadratic-networks/fig01-plateau-and-descent",
 ];
 
 /// Examples as they are in the folder `examples/`.

@@ -15,7 +15,7 @@
 //! ```
 //! use didact_explorer::{Explorer, gallery};
 //!
-//! let explorer = Explorer { cards: gallery::examples(), out: std::env::temp_dir(), port: 0 };
+//! let explorer = Explorer { cards: gallery::examples(), out: std::env::temp_dir(), port: 0, seconds: 60.0 };
 //! let running = explorer.start().unwrap();
 //! assert!(running.url().starts_with("http://127.0.0.1:"));
 //! running.stop();
@@ -53,6 +53,8 @@ pub struct Explorer {
     pub out: PathBuf,
     /// Port to listen on; 0 takes a free one.
     pub port: u16,
+    /// Seconds of one core, by the planner, that simulations of a page may take; what takes longer is run on disk.
+    pub seconds: f64,
 }
 
 /// An explorer that answers, on a thread of its own.
@@ -70,7 +72,7 @@ impl Explorer {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let token = request::token()?;
-        let server = Arc::new(Server::new(self, address.port(), token.clone()));
+        let server = Arc::new(Server::new(self, address.port(), token.clone())?);
         let (stop, stopped) = oneshot::channel::<()>();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let thread = std::thread::Builder::new().name("explorer".into()).spawn(move || {

@@ -15,6 +15,7 @@ use didact_model::Monitor;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,13 +36,18 @@ const REPORTS: usize = 256;
 pub(crate) struct Server {
     cards: Vec<Card>,
     pub(crate) out: PathBuf,
+    pub(crate) seconds: f64,
     gate: Gate,
     pub(crate) tabs: Tabs,
     places: Arc<Semaphore>,
     /// Runs on disk: one at a time.
     runs: Arc<Semaphore>,
     requests: AtomicUsize,
+    /// Threads for knobs that turn.
+    pub(crate) dragging: rayon::ThreadPool,
     pub(crate) pinned: Mutex<Vec<Pinned>>,
+    /// How long the cards took, by their ids.
+    pub(crate) paces: Mutex<BTreeMap<String, Duration>>,
     reports: Mutex<(usize, Vec<(usize, PathBuf)>)>,
 }
 
@@ -82,18 +88,22 @@ pub(crate) async fn answer(State(server): State<Arc<Server>>, request: Request) 
 const NOT_FOUND: Refused = (StatusCode::NOT_FOUND, "there is nothing here");
 
 impl Server {
-    pub(crate) fn new(explorer: Explorer, port: u16, token: String) -> Self {
-        Self {
+    pub(crate) fn new(explorer: Explorer, port: u16, token: String) -> io::Result<Self> {
+        let dragging = rayon::ThreadPoolBuilder::new().thread_name(|index| format!("knob {index}"));
+        Ok(Self {
+            dragging: dragging.build().map_err(io::Error::other)?,
             cards: explorer.cards,
             out: explorer.out,
+            seconds: explorer.seconds,
             gate: Gate::new(port, token),
             tabs: Tabs::default(),
             places: Arc::new(Semaphore::new(COMPUTING)),
             runs: Arc::new(Semaphore::new(1)),
             requests: AtomicUsize::new(0),
             pinned: Mutex::new(Vec::new()),
+            paces: Mutex::new(BTreeMap::new()),
             reports: Mutex::new((0, Vec::new())),
-        }
+        })
     }
 
     async fn respond(self: Arc<Self>, request: Request) -> Result<Response, Refused> {
@@ -138,6 +148,10 @@ impl Server {
                     ..empty_ask()
                 };
                 let card = self.card(&ask.card)?;
+                if ask.set.is_empty() && ask.unset.is_empty() && card.source(&card.text).plain().is_err() {
+                    // A file that cannot be read is shown as it is; computing it says what is wrong, and where.
+                    return Ok(json_response(&json!({"text": card.text, "values": {}, "base": null})));
+                }
                 let opened = ask.source(card).and_then(|source| {
                     let (values, base) = (source.plain()?, card.source(&card.text).plain()?);
                     Ok(json!({"text": source.text, "values": values, "base": base}))

@@ -21,11 +21,11 @@ use std::time::{Duration, Instant};
 /// Seconds of one core, by the planner, up to which theory is computed while a knob turns.
 const DRAGGED_SECONDS: f64 = 1.0;
 /// The same for theory at rest.
-const THEORY_SECONDS: f64 = 30.0;
-/// The same for simulations at rest; more is a run on disk.
-const SIMULATED_SECONDS: f64 = 60.0;
+const THEORY_SECONDS: f64 = 60.0;
 /// Bytes of a single run in memory.
 const MEMORY: f64 = 2e9;
+/// How long one answer may take while a knob turns. Experiments that were slower at rest are not tried.
+const DRAGGED: Duration = Duration::from_millis(500);
 /// How long scans may take while a knob turns, and at rest: the planner cannot estimate them.
 const DRAGGED_SCAN: Duration = Duration::from_millis(60);
 const SCAN: Duration = Duration::from_secs(20);
@@ -132,7 +132,26 @@ fn reporting<T>(events: &Events, part: &Part, report: impl Fn(f64) -> Value + Sy
 }
 
 /// Answers a page that has changed its description.
+///
+/// Work that may take long has threads of its own: those of all tabs would otherwise wait for the longest task of any. A knob that turns
+/// has threads that nothing else uses.
 pub(crate) fn compute(server: &Server, card: &Card, ask: &Ask, monitor: &SharedMonitor, events: &Events) {
+    if ask.mode == Mode::Drag {
+        return server.dragging.install(|| answer_page(server, card, ask, monitor, events));
+    }
+    match own_threads() {
+        Ok(pool) => pool.install(|| answer_page(server, card, ask, monitor, events)),
+        Err(diagnostic) => events.send("error", &answer::error(&diagnostic)),
+    }
+}
+
+/// As many threads as the machine has, for one piece of work.
+fn own_threads() -> Result<rayon::ThreadPool, Diagnostic> {
+    let pool = rayon::ThreadPoolBuilder::new().thread_name(|index| format!("explorer {index}"));
+    pool.build().map_err(|error| Diagnostic::new(format!("no threads to compute with: {error}")))
+}
+
+fn answer_page(server: &Server, card: &Card, ask: &Ask, monitor: &SharedMonitor, events: &Events) {
     let begun = Instant::now();
     let dragging = ask.mode == Mode::Drag;
     let source = ask.source(card);
@@ -152,12 +171,25 @@ pub(crate) fn compute(server: &Server, card: &Card, ask: &Ask, monitor: &SharedM
     };
     let planned = begun.elapsed();
     let described = answer::description(&source, &experiment);
+    if !dragging {
+        // The page shows what was read before anything is computed.
+        events.send("description", &described);
+    }
     let mut live = Live::new(experiment);
     let plan = live.plan();
-    let whole = Part::new(monitor, begun + LONGEST);
+    if dragging && server.pace(&card.id).is_some_and(|pace| pace > DRAGGED) {
+        let note = "This takes too long to follow your hand; it is computed when you let go.";
+        events.send("result", &json!({"description": described, "plan": answer::plan(&plan), "notes": [note], "phase": "theory"}));
+        return;
+    }
+    let whole = Part::new(monitor, begun + if dragging { DRAGGED } else { LONGEST });
     let mut notes: Vec<String> = Vec::new();
     let theory_limit = if dragging { DRAGGED_SECONDS } else { THEORY_SECONDS };
-    let mut state = json!({"description": described, "plan": answer::plan(&plan), "phase": "theory"});
+    let beside = explain::beside(&described["resolved"]);
+    let mut state = json!({"plan": answer::plan(&plan), "phase": "theory"});
+    if dragging {
+        state["description"] = described;
+    }
     if plan.memory > MEMORY {
         notes.push("A run of this needs more memory than the explorer gives. Run it on disk.".into());
     } else if plan.theory_seconds > theory_limit {
@@ -177,8 +209,6 @@ pub(crate) fn compute(server: &Server, card: &Card, ask: &Ask, monitor: &SharedM
         Err(Interrupted) => return interrupted(&whole, events),
     }
     let computed = begun.elapsed();
-    let resolved = &described_resolved(&state);
-    let beside = explain::beside(resolved);
     let pinned: Vec<_> = ask.pins.iter().take(pins::MOST).map(|text| server.pinned(card, text, monitor)).collect();
     let shown = |live: &Live| {
         let mut outcome = live.outcome();
@@ -199,12 +229,13 @@ pub(crate) fn compute(server: &Server, card: &Card, ask: &Ask, monitor: &SharedM
     if monitor.cancelled() {
         return;
     }
+    server.keep_pace(&card.id, begun.elapsed());
     events.send("result", &state);
     if dragging {
         return;
     }
     if most > 0 && plan.memory <= MEMORY {
-        if plan.simulation_seconds > SIMULATED_SECONDS {
+        if plan.simulation_seconds > server.seconds {
             notes.push(format!(
                 "The simulations would take about {} of one core. Run it on disk to have them.",
                 duration(plan.simulation_seconds)
@@ -214,10 +245,6 @@ pub(crate) fn compute(server: &Server, card: &Card, ask: &Ask, monitor: &SharedM
         }
     }
     events.send("done", &json!({"complete": live.is_complete(), "notes": notes, "seconds": begun.elapsed().as_secs_f64()}));
-}
-
-fn described_resolved(state: &Value) -> Value {
-    state["description"]["resolved"].clone()
 }
 
 /// Simulates in parts that double, so that points come soon and become more precise.
@@ -249,12 +276,21 @@ fn simulate(
 
 fn interrupted(part: &Part, events: &Events) {
     if !part.shared.cancelled() {
-        let note = format!("This took longer than {} s and was stopped. Run it on disk.", LONGEST.as_secs());
+        let note = "This takes too long here. While a knob turns it is left out; for all of it, run it on disk.";
         events.send("done", &json!({"complete": false, "notes": [note]}));
     }
 }
 
 impl Server {
+    /// How long theory, scans, measures and drawings of a card took when they were last computed.
+    fn pace(&self, card: &str) -> Option<Duration> {
+        self.paces.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get(card).copied()
+    }
+
+    fn keep_pace(&self, card: &str, pace: Duration) {
+        self.paces.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(card.into(), pace);
+    }
+
     /// The figures of a pinned description, theory alone. What cannot be computed has none.
     fn pinned(&self, card: &Card, text: &str, monitor: &SharedMonitor) -> Arc<Vec<(String, Figure)>> {
         let key = format!("{}\n{text}", card.id);
@@ -305,7 +341,11 @@ pub(crate) fn run(server: &Server, card: &Card, ask: &Ask, monitor: &SharedMonit
     // A run on disk takes as long as it takes; only the page ends it.
     let part = Part::new(monitor, Instant::now() + Duration::from_secs(100 * 24 * 3600));
     let report = |fraction: f64| json!({"fraction": fraction});
-    let finished = reporting(events, &part, report, || experiment.execute(&server.out, &part));
+    let pool = match own_threads() {
+        Ok(pool) => pool,
+        Err(diagnostic) => return events.send("error", &answer::error(&diagnostic)),
+    };
+    let finished = reporting(events, &part, report, || pool.install(|| experiment.execute(&server.out, &part)));
     match finished {
         Ok(finished) => {
             let number = server.keep_report(finished.folder.clone());

@@ -11,7 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-pub(crate) fn explore(file: Option<&Path>, out: PathBuf, port: u16, open: bool) -> Result<Ending, Diagnostic> {
+pub(crate) fn explore(
+    file: Option<&Path>,
+    out: PathBuf,
+    port: u16,
+    seconds: f64,
+    open: bool,
+) -> Result<Ending, Diagnostic> {
     let mut cards: Vec<Card> = Vec::new();
     if let Some(file) = file {
         let source = Source::read(file)?;
@@ -19,7 +25,7 @@ pub(crate) fn explore(file: Option<&Path>, out: PathBuf, port: u16, open: bool) 
         cards.push(gallery::of_file(source)?);
     }
     cards.extend(all_cards());
-    let running = Explorer { cards, out, port }.start().map_err(|error| {
+    let running = Explorer { cards, out, port, seconds }.start().map_err(|error| {
         Diagnostic::new(format!("cannot listen on port {port}: {error}")).hint("choose another one with --port")
     })?;
     say!("{}", running.url());
