@@ -10,9 +10,10 @@ from conftest import ROOT, TWO_UNITS
 import didact
 
 BAD = sorted((ROOT / "crates/cli/tests/bad").glob("*.toml"))
+QUANTITIES = ROOT / "crates/cli/tests/bad/quantities"
 IMPOSSIBLE = [
     (command, message)
-    for path in sorted((ROOT / "crates/cli/tests/bad/quantities").glob("*.txt"))
+    for path in sorted(QUANTITIES.glob("*.txt"))
     for command, message in re.findall(r"^\$ didact compute (.*)\n((?:.+\n?)+)", path.read_text(), re.M)
 ]
 
@@ -50,7 +51,8 @@ def test_bad_descriptions_raise_the_message_of_the_command_line(path, monkeypatc
 
 
 @pytest.mark.parametrize(("command", "message"), IMPOSSIBLE, ids=[command[:60] for command, _ in IMPOSSIBLE])
-def test_impossible_questions_raise_the_message_of_the_command_line(command, message):
+def test_impossible_questions_raise_the_message_of_the_command_line(command, message, monkeypatch):
+    monkeypatch.chdir(QUANTITIES)
     quantity, *words = command.split()
     inputs = {}
     for word in words:

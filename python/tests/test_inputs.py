@@ -22,7 +22,7 @@ DESCRIPTION = {
 
 def test_arrays_of_every_kind_are_read():
     plain = didact.Experiment(DESCRIPTION | {"record": {"times": [0.0, 1.0, 2.0]}})
-    every_other = np.arange(6.0)[::2] / 2
+    every_other = (np.arange(6.0) / 2)[::2]
     assert not every_other.flags.contiguous
     locked = np.array([0.0, 1.0, 2.0])
     locked.flags.writeable = False

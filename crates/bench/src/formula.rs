@@ -105,8 +105,8 @@ pub(crate) fn against_families() {
         ("reduced", &Reduced, 1, 1, 100_000),
         ("reduced, eight replicas", &Reduced, 1, 8, 50_000),
         ("reduced, batch 1000", &Reduced, 1000, 1, 300),
-        ("direct", &Direct::default(), 1, 1, 20_000),
-        ("direct, batch 1000", &Direct::default(), 1000, 1, 30),
+        ("direct", &Direct, 1, 1, 20_000),
+        ("direct, batch 1000", &Direct, 1000, 1, 30),
     ];
     for pair in pairs() {
         for (name, engine, batch, replicas, steps) in engines {

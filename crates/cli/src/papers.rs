@@ -198,7 +198,8 @@ mod tests {
     #[test]
     fn every_family_has_a_paper_and_every_golden_file_too() {
         let papers = all();
-        for (family, _) in Model::catalogue() {
+        // A formula is the model of a user: it has a guide and no paper.
+        for (family, _) in Model::catalogue().into_iter().filter(|(family, _)| *family != "formula") {
             assert!(papers.iter().any(|p| p.row.families.iter().any(|f| f == family)), "{family}");
         }
         for file in std::fs::read_dir(repository().join("golden")).unwrap() {

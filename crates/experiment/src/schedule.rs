@@ -229,11 +229,10 @@ impl Schedule {
 fn refused(error: &EngineError, source: &Source) -> Diagnostic {
     let key = match error {
         EngineError::OnePass { .. } => "data.samples-per-dimension",
-        EngineError::NoTrainingSet { .. } => "record.observe",
+        EngineError::NoTrainingSet { .. } | EngineError::NoVelocities { .. } => "record.observe",
         EngineError::FullBatch { .. } => "data",
         EngineError::TooLarge { .. } => "data.dimension",
         EngineError::Training { way, .. } => way.key(),
-        EngineError::NoVelocities { .. } => "record.observe",
         EngineError::Problem(ProblemError::Training(error)) => error.key(),
         _ => "run",
     };

@@ -54,7 +54,13 @@ pub enum BuildError {
     },
     /// The engine refuses the problem or could not finish.
     #[error(transparent)]
-    Engine(#[from] EngineError),
+    Engine(Box<EngineError>),
+}
+
+impl From<EngineError> for BuildError {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(Box::new(error))
+    }
 }
 
 /// The rows of a matrix, as arrays or vectors: `[[0.5]]`, `vec![vec![0.25, 0.0], vec![0.0, 0.25]]`.

@@ -54,5 +54,5 @@ pub use rule::{
     Averages, BatchRule, CurvatureRule, Jumps, Kick, LabelledRule, Law, LocalRule, Needed, Sample, Shape,
 };
 pub use spectrum::Spectrum;
-pub use training::{Gradient, Momentum, Way};
+pub use training::{GradientMap, Momentum, Way};
 pub use trajectory::{EndState, Outcome, Statistics, Trajectory};

@@ -2,7 +2,7 @@
 
 use crate::errors::description_error;
 use didact::experiment::Diagnostic;
-use didact::math::expression::{FitError, fit as fit_samples};
+use didact::math::expression::{SampleFitError, fit as fit_samples};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -23,7 +23,7 @@ pub(crate) fn fit<'py>(
         Ok(values.readonly().as_slice()?.to_vec())
     };
     let fitted = fit_samples(call, reach, kinks.as_deref()).map_err(|error| match error {
-        FitError::Function(error) => error,
+        SampleFitError::Function(error) => error,
         other => description_error(py, &Diagnostic::new(other)),
     })?;
     let made = PyDict::new(py);

@@ -49,16 +49,12 @@ pub(crate) fn take(threads: usize) -> PyResult<Arc<ThreadPool>> {
         .expect("no thread panics while it holds the lock")
         .get_mut(&threads)
         .and_then(Vec::pop);
-    match idle {
-        Some(pool) => Ok(pool),
-        None => {
-            let pool = rayon::ThreadPoolBuilder::new()
-                .num_threads(threads)
-                .thread_name(|i| format!("didact-{i}"))
-                .build();
-            pool.map(Arc::new).map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
-        }
+    if let Some(pool) = idle {
+        return Ok(pool);
     }
+    let pool =
+        rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("didact-{i}")).build();
+    pool.map(Arc::new).map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
 }
 
 /// Gives a pool back for later work.

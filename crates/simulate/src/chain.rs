@@ -231,7 +231,7 @@ impl<'a> StepLoop<'a> {
                 step += 1;
                 if !group.is_sound() {
                     clock.advance_to(step);
-                    self.end_diverged(&mut group, &mut recorders, clock.time())?;
+                    end_diverged(&mut group, &mut recorders, clock.time())?;
                     if recorders.iter().all(Recorder::has_ended) {
                         break;
                     }
@@ -251,25 +251,6 @@ impl<'a> StepLoop<'a> {
             end_replica(recorder, Outcome::Completed, clock.time(), group.member(index));
         }
         Ok(recorders)
-    }
-
-    /// Ends the members that have just diverged.
-    fn end_diverged(
-        &self,
-        group: &mut impl Group,
-        recorders: &mut [Recorder],
-        at: f64,
-    ) -> Result<(), EngineError> {
-        for (index, recorder) in running(recorders) {
-            let member = group.member(index);
-            if let Some(fault) = member.fault() {
-                return Err(fault);
-            }
-            if !member.is_sound() {
-                end_replica(recorder, Outcome::Diverged { at }, at, member);
-            }
-        }
-        Ok(())
     }
 
     /// Records and watches a member; `due` saved times fall on this step.
@@ -300,6 +281,20 @@ impl<'a> StepLoop<'a> {
 /// The members that have not ended, with their positions.
 fn running<'r, 'a>(recorders: &'r mut [Recorder<'a>]) -> impl Iterator<Item = (usize, &'r mut Recorder<'a>)> {
     recorders.iter_mut().enumerate().filter(|(_, recorder)| !recorder.has_ended())
+}
+
+/// Ends the members that have just diverged.
+fn end_diverged(group: &mut impl Group, recorders: &mut [Recorder], at: f64) -> Result<(), EngineError> {
+    for (index, recorder) in running(recorders) {
+        let member = group.member(index);
+        if let Some(fault) = member.fault() {
+            return Err(fault);
+        }
+        if !member.is_sound() {
+            end_replica(recorder, Outcome::Diverged { at }, at, member);
+        }
+    }
+    Ok(())
 }
 
 fn end_replica(recorder: &mut Recorder, outcome: Outcome, time: f64, chain: &impl Chain) {

@@ -1,6 +1,6 @@
 //! The time of every step, and the rates of training at that time.
 
-use didact_model::training::{Rates, StepScaling, Training, TrainingError};
+use didact_model::training::{StepScaling, Training, TrainingError, TrainingRates};
 use didact_model::{Clock, Problem, Record};
 
 /// Counts steps and tells the time of the clock at their beginning: step k uses the rates at t_k.
@@ -20,7 +20,7 @@ pub(crate) struct StepClock {
     /// Time since the beginning, of an uneven clock.
     passed: f64,
     /// The rates, where they never change.
-    fixed: Option<Rates>,
+    fixed: Option<TrainingRates>,
 }
 
 impl StepClock {
@@ -67,7 +67,7 @@ impl StepClock {
     }
 
     /// The rates of the step that begins now.
-    pub(crate) fn rates(&self) -> Result<Rates, TrainingError> {
+    pub(crate) fn rates(&self) -> Result<TrainingRates, TrainingError> {
         match self.fixed {
             Some(rates) => Ok(rates),
             None => self.training.rates_at(self.begin + self.time()),
@@ -75,7 +75,7 @@ impl StepClock {
     }
 
     /// Counts a step that was made with these rates.
-    pub(crate) fn count(&mut self, rates: &Rates) {
+    pub(crate) fn count(&mut self, rates: &TrainingRates) {
         self.step += 1;
         if self.uneven {
             let step = self.step_per_rate * rates.learning_rate;

@@ -56,6 +56,7 @@ fn papers_have_one_row_each_with_the_time_at_every_size() {
         "low-rank-perturbation",
         "power-law-spectra",
         "quadratic-networks",
+        "training-rules",
     ];
     for key in keys {
         assert!(list.lines().any(|line| line.split_whitespace().next() == Some(key)), "{key}: {list}");

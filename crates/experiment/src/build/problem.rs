@@ -65,7 +65,7 @@ fn way_of_training(
     let refused = |error: TrainingError| Diagnostic::new(&error).at_key(source, error.key());
     let schedule = |given: &Option<ScheduleSpec>, key: &'static str| -> Result<FactorSchedule, Diagnostic> {
         let made = given.clone().map(FactorSchedule::new).transpose();
-        Ok(made.map_err(|error| refused(TrainingError::Formula { key, error }))?.unwrap_or_default())
+        Ok(made.map_err(|error| refused(TrainingError::formula(key, error)))?.unwrap_or_default())
     };
     Ok(Training {
         learning_rate: spec.learning_rate,

@@ -4,7 +4,7 @@ use super::Overrides;
 use didact_model::constraint::Constraint;
 use didact_model::problem::StepScaling;
 use didact_model::record::Crossing;
-use didact_model::training::{BatchesSpec, Gradient, MomentumSpec, ScheduleSpec};
+use didact_model::training::{BatchesSpec, GradientMap, MomentumSpec, ScheduleSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub struct TrainingSpec {
     pub momentum: Option<MomentumSpec>,
     /// Map of the gradient of a sample: `{ clip = 0.7 }`, `"normalised"`, `"sign"` or `{ adam = { rate = 2.0 } }`.
     #[serde(default, skip_serializing_if = "is_plain")]
-    pub gradient: Gradient,
+    pub gradient: GradientMap,
     /// Mini-batches of a training set: `{ fraction = 0.25, order = "reshuffled" }` or `{ fraction = 0.25, persistence = 5 }`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batches: Option<BatchesSpec>,
@@ -71,8 +71,8 @@ pub struct DropoutSpec {
     pub keep: f64,
 }
 
-fn is_plain(gradient: &Gradient) -> bool {
-    *gradient == Gradient::Plain
+fn is_plain(gradient: &GradientMap) -> bool {
+    *gradient == GradientMap::Plain
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]

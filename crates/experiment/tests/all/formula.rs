@@ -168,10 +168,10 @@ fn formulas_that_spell_out_a_family_make_its_steps() {
             let (apart, _) = compare(&pair, &Reduced, Some(200), &[0.0, 0.5, 2.0], replicas);
             assert!(apart < 1e-10, "reduced, {:?}: {apart:e}", pair.formula.loss);
         }
-        let (apart, _) = compare(&pair, &Direct::default(), Some(60), &[0.0, 0.5, 2.0], 1);
+        let (apart, _) = compare(&pair, &Direct, Some(60), &[0.0, 0.5, 2.0], 1);
         assert!(apart < 1e-10, "direct, {:?}: {apart:e}", pair.formula.loss);
         let batches = Pair { training: Training { batch: 21, ..pair.training.clone() }, ..pair };
-        for (engine, d) in [(&Reduced as &dyn Engine, 200), (&Direct::default(), 60)] {
+        for (engine, d) in [(&Reduced as &dyn Engine, 200), (&Direct, 60)] {
             let (apart, _) = compare(&batches, engine, Some(d), &[0.0, 0.2], 1);
             assert!(apart < 1e-10, "{} in batches, {:?}: {apart:e}", engine.name(), batches.formula.loss);
         }

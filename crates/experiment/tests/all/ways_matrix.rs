@@ -6,7 +6,7 @@ use didact_math::linalg::Mat;
 use didact_model::problem::ProblemError;
 use didact_model::start::{FrozenRows, RandomRows, RowLaw};
 use didact_model::training::{
-    Adam, Batches, Drift, FactorSchedule, Gradient, InputLaw, Momentum, Samples, StepScaling, Training,
+    Adam, Batches, Drift, FactorSchedule, GradientMap, InputLaw, Momentum, Samples, StepScaling, Training,
     TrainingError, Way,
 };
 use didact_model::{Clock, Engine, EngineError, NoMonitor, Problem, Record, Spectrum, observable};
@@ -25,10 +25,10 @@ fn training(way: Way, frozen: usize) -> Training {
             Training { label_noise_schedule: FactorSchedule::formula("exp(-t)").unwrap(), ..base }
         }
         Way::Batches => Training { batches: Some(Batches::independent(0.5)), ..base },
-        Way::Clip => Training { gradient: Gradient::Clip(0.3), ..base },
-        Way::Normalised => Training { gradient: Gradient::Normalised, ..base },
-        Way::Sign => Training { gradient: Gradient::Sign, ..base },
-        Way::Adam => Training { gradient: Gradient::Adam(Adam { rate: 2.0, beta: 0.9 }), ..base },
+        Way::Clip => Training { gradient: GradientMap::Clip(0.3), ..base },
+        Way::Normalised => Training { gradient: GradientMap::Normalised, ..base },
+        Way::Sign => Training { gradient: GradientMap::Sign, ..base },
+        Way::Adam => Training { gradient: GradientMap::Adam(Adam { rate: 2.0, beta: 0.9 }), ..base },
         Way::Drift => Training { drift: Some(Drift::diffusion(0.2)), ..base },
         Way::Rotation => {
             let omega = Mat::from_fn(frozen, frozen, |i, j| match (i + 1 == frozen, j + 1 == frozen) {
@@ -90,8 +90,9 @@ fn cell(model: &Model, way: Way, engine: &dyn Engine, on_training_set: bool) -> 
             let losses = &run.curves("loss").unwrap()[0];
             assert!(
                 losses.len() == 2 && losses.iter().all(|l| l.is_finite()),
-                "{way:?} of {}",
-                model.family()
+                "{way:?} of {} in {}: {losses:?}",
+                model.family(),
+                engine.name()
             );
             Cell::Runs
         }

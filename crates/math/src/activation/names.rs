@@ -7,7 +7,7 @@ use super::recognise::recognise;
 use super::{
     Abs, Activation, Erf, Formula, Gelu, HermitePolynomial, Linear, Polynomial, Relu, Sigmoid, Tanh,
 };
-use crate::expression::{Expression, ExpressionError, nearest};
+use crate::expression::{Expression, ExpressionError, abbreviated, nearest};
 
 /// Why a text is not an activation.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -43,7 +43,7 @@ pub enum ActivationError {
     #[error(transparent)]
     Formula(#[from] ExpressionError),
     /// The formula does not depend on its argument, or on more than one.
-    #[error("the formula `{formula}` must depend on exactly one of x and z, but it uses {found:?}")]
+    #[error("the formula `{}` must depend on exactly one of x and z, but it uses {found:?}", abbreviated(.formula))]
     Variables {
         /// The formula.
         formula: String,
@@ -52,7 +52,8 @@ pub enum ActivationError {
     },
     /// The formula jumps.
     #[error(
-        "`{formula}` jumps by {size} at {at}; an activation must be continuous\nhint: use a steep smooth step such as `erf(20*x)`"
+        "`{}` jumps by {size} at {at}; an activation must be continuous\nhint: use a steep smooth step such as `erf(20*x)`",
+        abbreviated(.formula)
     )]
     Jump {
         /// The formula.
@@ -63,7 +64,7 @@ pub enum ActivationError {
         size: f64,
     },
     /// Averages of the formula over Gaussian inputs are infinite, or too large to compute with.
-    #[error("`{formula}` grows too fast: its mean square over Gaussian inputs is infinite or above 1e60")]
+    #[error("`{}` grows too fast: its mean square over Gaussian inputs is infinite or above 1e60", abbreviated(.formula))]
     Growth {
         /// The formula.
         formula: String,

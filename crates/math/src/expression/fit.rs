@@ -40,7 +40,7 @@ pub struct Fitted {
 
 /// Why a function cannot be fitted.
 #[derive(Clone, Debug, PartialEq)]
-pub enum FitError<E> {
+pub enum SampleFitError<E> {
     /// The function itself failed.
     Function(E),
     /// A wrong range or a kink outside of it.
@@ -68,7 +68,7 @@ pub enum FitError<E> {
     TooLarge(String),
 }
 
-impl<E: fmt::Display> fmt::Display for FitError<E> {
+impl<E: fmt::Display> fmt::Display for SampleFitError<E> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Function(error) => write!(out, "{error}"),
@@ -92,7 +92,7 @@ impl<E: fmt::Display> fmt::Display for FitError<E> {
     }
 }
 
-impl<E: fmt::Display + fmt::Debug> std::error::Error for FitError<E> {}
+impl<E: fmt::Display + fmt::Debug> std::error::Error for SampleFitError<E> {}
 
 /// Fits a function on |x| ≤ `reach`; beyond, it goes on as a straight line. `kinks` are the points at which it or its slope
 /// jumps; without them they are looked for. The function is called with many points at a time, about thirty times.
@@ -100,26 +100,26 @@ pub fn fit<E>(
     mut function: impl FnMut(&[f64]) -> Result<Vec<f64>, E>,
     reach: f64,
     kinks: Option<&[f64]>,
-) -> Result<Fitted, FitError<E>> {
+) -> Result<Fitted, SampleFitError<E>> {
     if !(reach > 0.0 && reach <= 1e6) {
-        return Err(FitError::Range(format!("the reach is {reach}; use a number between 0 and 10^6")));
+        return Err(SampleFitError::Range(format!("the reach is {reach}; use a number between 0 and 10^6")));
     }
-    if let Some(outside) = kinks.unwrap_or_default().iter().find(|k| !(k.abs() < reach)) {
-        return Err(FitError::Range(format!("a kink at {outside} lies outside of the reach {reach}")));
+    if let Some(outside) = kinks.unwrap_or_default().iter().find(|k| k.is_nan() || k.abs() >= reach) {
+        return Err(SampleFitError::Range(format!("a kink at {outside} lies outside of the reach {reach}")));
     }
     let mut samples = 0;
     let mut call = |x: &[f64]| {
         samples += x.len();
-        let values = function(x).map_err(FitError::Function)?;
+        let values = function(x).map_err(SampleFitError::Function)?;
         match x.iter().zip(&values).find(|(_, value)| !value.is_finite()) {
-            Some((&at, &value)) => Err(FitError::NotFinite { at, value }),
+            Some((&at, &value)) => Err(SampleFitError::NotFinite { at, value }),
             None => Ok(values),
         }
     };
     let middle: Vec<f64> = (0..=64).map(|i| reach.min(1.0) * (f64::from(i) / 32.0 - 1.0)).collect();
     let (values, again) = (call(&middle)?, call(&middle)?);
     if let Some(i) = (0..middle.len()).find(|&i| values[i].to_bits() != again[i].to_bits()) {
-        return Err(FitError::NotRepeatable { at: middle[i] });
+        return Err(SampleFitError::NotRepeatable { at: middle[i] });
     }
     let scale = values.iter().fold(f64::MIN_POSITIVE, |most, v| v.abs().max(most));
     let kinks = match kinks {
@@ -134,15 +134,15 @@ pub fn fit<E>(
     let intervals = graded(reach, &kinks);
     let (panels, gaps) = panels(&mut call, intervals, scale, ALLOWED)?;
     if let Some(gap) = gaps.first() {
-        return Err(FitError::NotSmooth { at: f64::midpoint(gap.0, gap.1), kinks });
+        return Err(SampleFitError::NotSmooth { at: f64::midpoint(gap.0, gap.1), kinks });
     }
     let mut all: Vec<(f64, bool)> = panels.iter().map(|p| (p.from, kinks.contains(&p.from))).collect();
     all.push((reach, false));
-    let sampled =
-        Sampled::new(&all, panels.iter().map(|p| p.series.clone()).collect()).map_err(FitError::TooLarge)?;
+    let sampled = Sampled::new(&all, panels.iter().map(|p| p.series.clone()).collect())
+        .map_err(SampleFitError::TooLarge)?;
     let HeldOut { error, relative, refused_at } = held_out(&mut call, &panels, &sampled, scale)?;
     if let Some(at) = refused_at {
-        return Err(FitError::NotSmooth { at, kinks });
+        return Err(SampleFitError::NotSmooth { at, kinks });
     }
     let (name, panels) = (sampled.name(), panels.len());
     Ok(Fitted { name, kinks, error, relative_error: relative, panels, samples })
@@ -170,11 +170,11 @@ type Interval = (f64, f64);
 /// Halves intervals until a series fits each; those that are halved too often are returned apart, unless the series fits to
 /// `at_last` by then (next to a jump of the curvature it does). Every round asks for the values of all intervals at once.
 fn panels<E>(
-    call: &mut impl FnMut(&[f64]) -> Result<Vec<f64>, FitError<E>>,
+    call: &mut impl FnMut(&[f64]) -> Result<Vec<f64>, SampleFitError<E>>,
     intervals: Vec<Interval>,
     scale: f64,
     at_last: f64,
-) -> Result<(Vec<Panel>, Vec<Interval>), FitError<E>> {
+) -> Result<(Vec<Panel>, Vec<Interval>), SampleFitError<E>> {
     let (mut done, mut gaps): (Vec<Panel>, Vec<Interval>) = (Vec::new(), Vec::new());
     let mut open = intervals;
     for round in 0..=HALVINGS {
@@ -200,7 +200,7 @@ fn panels<E>(
         }
         // Noise makes every interval fail: it is found before it fills the memory.
         if next.len() > 4 * MOST_KINKS + 256 {
-            return Err(FitError::NotSmooth { at: next[0].0, kinks: vec![next[0].0; MOST_KINKS] });
+            return Err(SampleFitError::NotSmooth { at: next[0].0, kinks: vec![next[0].0; MOST_KINKS] });
         }
         open = next;
     }
@@ -228,10 +228,10 @@ fn graded(reach: f64, kinks: &[f64]) -> Vec<Interval> {
 /// Where no series fits, or two that do fit do not go on into each other: a kink is where the series on both sides meet, a
 /// jump where the values change sides.
 fn find_kinks<E>(
-    call: &mut impl FnMut(&[f64]) -> Result<Vec<f64>, FitError<E>>,
+    call: &mut impl FnMut(&[f64]) -> Result<Vec<f64>, SampleFitError<E>>,
     reach: f64,
     scale: f64,
-) -> Result<Vec<f64>, FitError<E>> {
+) -> Result<Vec<f64>, SampleFitError<E>> {
     let (panels, gaps) = panels(call, graded(reach, &[]), scale, CONVERGED)?;
     let mut kinks: Vec<f64> = Vec::new();
     for pair in panels.windows(2).filter(|pair| pair[0].to == pair[1].from) {
@@ -252,13 +252,13 @@ fn find_kinks<E>(
         }
     }
     if merged.len() > MOST_KINKS {
-        return Err(FitError::NotSmooth { at: merged[0].0, kinks: vec![merged[0].0; MOST_KINKS] });
+        return Err(SampleFitError::NotSmooth { at: merged[0].0, kinks: vec![merged[0].0; MOST_KINKS] });
     }
     for (from, to) in merged {
         let left = panels.iter().rfind(|p| p.to <= from);
         let right = panels.iter().find(|p| p.from >= to);
         let (Some(left), Some(right)) = (left, right) else {
-            return Err(FitError::NotSmooth { at: f64::midpoint(from, to), kinks });
+            return Err(SampleFitError::NotSmooth { at: f64::midpoint(from, to), kinks });
         };
         kinks.push(meeting_point(call, left, right)?);
     }
@@ -268,10 +268,10 @@ fn find_kinks<E>(
 
 /// The point between two panels at which the function changes from one series to the other.
 fn meeting_point<E>(
-    call: &mut impl FnMut(&[f64]) -> Result<Vec<f64>, FitError<E>>,
+    call: &mut impl FnMut(&[f64]) -> Result<Vec<f64>, SampleFitError<E>>,
     left: &Panel,
     right: &Panel,
-) -> Result<f64, FitError<E>> {
+) -> Result<f64, SampleFitError<E>> {
     let (mut low, mut high) = (left.to, right.from);
     // Straight lines from the ends of the panels: the gap is so short that they are the function.
     let (Jet { value: a, slope: p, .. }, Jet { value: b, slope: q, .. }) = (left.jet(low), right.jet(high));
@@ -305,11 +305,11 @@ struct HeldOut {
 }
 
 fn held_out<E>(
-    call: &mut impl FnMut(&[f64]) -> Result<Vec<f64>, FitError<E>>,
+    call: &mut impl FnMut(&[f64]) -> Result<Vec<f64>, SampleFitError<E>>,
     panels: &[Panel],
     sampled: &Sampled,
     scale: f64,
-) -> Result<HeldOut, FitError<E>> {
+) -> Result<HeldOut, SampleFitError<E>> {
     // Multiples of the golden ratio: none of them is a node.
     let fraction = |i: usize| (0.618_033_988_749_894_9 * (i + 1) as f64).fract();
     let inside =

@@ -33,13 +33,14 @@ mod tree;
 
 pub use breaks::Break;
 pub use error::{ExpressionError, FormulaProblem};
-pub use fit::{FitError, Fitted, fit};
+pub use fit::{Fitted, SampleFitError, fit};
 pub use graph::{Graph, NodeId, Tape, VariableValues};
 pub use jet::Jet;
 pub use parser::{LONGEST, MOST_TERMS, Notation};
 
 pub(crate) use error::nearest;
 pub(crate) use function::sigmoid;
+pub(crate) use sampled::abbreviated;
 
 use function::{Binary, Function};
 use tree::Node;

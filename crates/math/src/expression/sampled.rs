@@ -19,6 +19,17 @@ const MOST_COEFFICIENTS: usize = 64;
 /// How formulas call such a function.
 pub(super) const PREFIX: &str = "sampled[";
 
+/// A formula as messages show it: the numbers of functions that are given by numbers are left out.
+pub(crate) fn abbreviated(formula: &str) -> String {
+    let mut pieces = formula.split(PREFIX);
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let rest = piece.split_once(']').map_or("", |(_, rest)| rest);
+        text = text + PREFIX + "…]" + rest;
+    }
+    text
+}
+
 /// A piecewise Chebyshev series.
 #[derive(Clone, Debug)]
 pub(super) struct Sampled {
@@ -282,6 +293,15 @@ mod tests {
             assert!((second.value(x) - jet.curvature).abs() < 1e-12, "{x}");
         }
         assert!(first.has_jumps());
+    }
+
+    #[test]
+    fn messages_show_no_numbers_of_a_function_that_is_given_by_numbers() {
+        assert_eq!(
+            abbreviated("2*sampled[0, 1; 1](x) + sampled[0, 1; 2](x)"),
+            "2*sampled[…](x) + sampled[…](x)"
+        );
+        assert_eq!(abbreviated("tanh(x[1])"), "tanh(x[1])");
     }
 
     #[test]

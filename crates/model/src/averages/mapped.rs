@@ -9,7 +9,7 @@
 
 use super::Coordinates;
 use crate::rule::{Averages, Kick, Law, LocalRule, Needed, Sample};
-use crate::training::Gradient;
+use crate::training::GradientMap;
 use didact_math::gauss::quadrature::{GaussianRule, REACH};
 use didact_math::gauss::{expectation, quadrature::gauss_hermite};
 use didact_math::linalg::{Mat, symmetric_eigen};
@@ -32,7 +32,7 @@ const INCREMENT: f64 = 1e-5;
 struct Mapped<'a, R: ?Sized> {
     rule: &'a R,
     law: &'a Law<'a>,
-    gradient: Gradient,
+    gradient: GradientMap,
     coordinates: Coordinates,
     fields: Vec<f64>,
     kick: Kick,
@@ -51,7 +51,7 @@ impl<R: LocalRule + ?Sized> Mapped<'_, R> {
     fn mapped(&mut self, z: &[f64]) -> &[f64] {
         self.plain(z);
         match self.gradient {
-            Gradient::Sign => self.kick.rows.iter_mut().for_each(|kick| *kick = sign(*kick)),
+            GradientMap::Sign => self.kick.rows.iter_mut().for_each(|kick| *kick = sign(*kick)),
             map => map.map(&mut self.kick.rows),
         }
         &self.kick.rows
@@ -62,7 +62,7 @@ impl<R: LocalRule + ?Sized> Mapped<'_, R> {
         let gradient = self.gradient;
         let kicks = self.plain(z);
         match gradient {
-            Gradient::Clip(at) => out[0] = kicks.iter().map(|k| k * k).sum::<f64>() - at * at,
+            GradientMap::Clip(at) => out[0] = kicks.iter().map(|k| k * k).sum::<f64>() - at * at,
             _ => out.copy_from_slice(kicks),
         }
     }
@@ -108,7 +108,7 @@ fn sign(x: f64) -> f64 {
 pub fn mapped_averages<R: LocalRule + ?Sized>(
     rule: &R,
     law: &Law,
-    gradient: Gradient,
+    gradient: GradientMap,
     needed: Needed,
     out: &mut Averages,
 ) {
@@ -130,7 +130,7 @@ pub fn mapped_averages<R: LocalRule + ?Sized>(
     let active = frame.rows();
     let outputs = k * active + k * k;
     let (mut z, mut along) = (vec![0.0; dimension], vec![0.0; active]);
-    let switches = if matches!(gradient, Gradient::Clip(_)) { 1 } else { k };
+    let switches = if matches!(gradient, GradientMap::Clip(_)) { 1 } else { k };
     let mut line = |others: &[f64], values: &mut [f64]| {
         values.fill(0.0);
         if active == 0 {

@@ -1,6 +1,6 @@
 //! Averages of the kick as training uses it: of masked networks, at noisy weights, clipped or reduced to signs.
 
-use super::{Gradient, Training};
+use super::{GradientMap, Training};
 use crate::averages::mapped_averages;
 use crate::rule::{Averages, Law, LocalRule, Needed, masked_rules};
 use didact_math::linalg::Mat;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct TrainedAverages {
     /// Rules with their probabilities, and room for their averages.
     branches: Vec<(f64, Arc<dyn LocalRule>, Averages)>,
-    gradient: Gradient,
+    gradient: GradientMap,
     weight_noise: f64,
     covariance: Mat,
 }
@@ -44,7 +44,8 @@ impl TrainedAverages {
             self.covariance[(i, i)] += self.weight_noise * self.weight_noise * trace;
         }
         let law = Law { covariance: &self.covariance, ..*law };
-        let maps = matches!(self.gradient, Gradient::Clip(_) | Gradient::Normalised | Gradient::Sign);
+        let maps =
+            matches!(self.gradient, GradientMap::Clip(_) | GradientMap::Normalised | GradientMap::Sign);
         out.drift.fill(0.0);
         out.noise.fill(0.0);
         out.scalars.fill(0.0);

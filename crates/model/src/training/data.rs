@@ -148,7 +148,7 @@ impl Drift {
         };
         let key = "data.drift.schedule";
         let schedule = spec.schedule.clone().map(FactorSchedule::new).transpose();
-        let schedule = schedule.map_err(|error| TrainingError::Formula { key, error })?.unwrap_or_default();
+        let schedule = schedule.map_err(|error| TrainingError::formula(key, error))?.unwrap_or_default();
         Ok(Self { rate: spec.rate, rotation, schedule })
     }
 

@@ -21,7 +21,7 @@ pub enum TrainingError {
         /// Dotted key of the description.
         key: &'static str,
         /// What is wrong.
-        error: ScheduleError,
+        error: Box<ScheduleError>,
     },
     /// A rate that is negative or no number at some time.
     #[error("the schedule of the {of} is {} at t = {}; it must be zero or positive\n\nhint: write `max(0, ...)`", short(*.value), short(*.time))]
@@ -37,7 +37,7 @@ pub enum TrainingError {
     #[error("the learning rate is 0 at all times")]
     NoLearning,
     /// β outside [0, 1).
-    #[error("the momentum is {}{}; it must be at least 0 and below 1", short(*.value), at(.time))]
+    #[error("the momentum is {}{}; it must be at least 0 and below 1", short(*.value), at(*.time))]
     Beta {
         /// β.
         value: f64,
@@ -45,7 +45,7 @@ pub enum TrainingError {
         time: Option<f64>,
     },
     /// γ ≤ 0.
-    #[error("the momentum rate is {}{}; it must be positive", short(*.value), at(.time))]
+    #[error("the momentum rate is {}{}; it must be positive", short(*.value), at(*.time))]
     Rate {
         /// γ.
         value: f64,
@@ -175,7 +175,7 @@ pub enum TrainingError {
     FlowStandsStill,
 }
 
-fn at(time: &Option<f64>) -> String {
+fn at(time: Option<f64>) -> String {
     time.map_or(String::new(), |t| format!(" at t = {}", short(t)))
 }
 
@@ -189,6 +189,11 @@ fn columns(rows: usize, cols: usize) -> String {
 }
 
 impl TrainingError {
+    /// What is wrong with the formula or table at a key.
+    pub fn formula(key: &'static str, error: ScheduleError) -> Self {
+        Self::Formula { key, error: Box::new(error) }
+    }
+
     pub(super) fn range(key: &'static str, value: f64, range: &'static str) -> Self {
         Self::Range { key, value, range }
     }

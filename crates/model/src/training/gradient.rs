@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// What becomes of the gradient of a sample before it moves the rows. The gradient of the scalars is left as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Gradient {
+pub enum GradientMap {
     /// Nothing.
     #[default]
     Plain,
@@ -33,11 +33,17 @@ pub struct Adam {
     pub beta: f64,
 }
 
+impl Adam {
+    /// ε of the published algorithm (Kingma and Ba, arXiv:1412.6980): added to the root of the mean of squares, so that a gradient that
+    /// has always been 0 moves nothing.
+    pub const EPSILON: f64 = 1e-8;
+}
+
 fn usual_beta() -> f64 {
     0.9
 }
 
-impl Gradient {
+impl GradientMap {
     /// True for maps that act on coordinates, which overlaps do not know.
     pub fn acts_by_coordinate(&self) -> bool {
         matches!(self, Self::Sign | Self::Adam(_))
@@ -123,13 +129,13 @@ mod tests {
     fn batches_are_mapped_sample_by_sample_and_zero_stays_zero() {
         let kicks = [3.0, 0.3, 0.0, 4.0, 0.4, 0.0];
         let mut clipped = kicks;
-        Gradient::Clip(2.5).map_batch(&mut clipped, 3);
+        GradientMap::Clip(2.5).map_batch(&mut clipped, 3);
         assert_eq!(clipped, [1.5, 0.3, 0.0, 2.0, 0.4, 0.0]);
         let mut one = [3.0, 4.0];
-        Gradient::Normalised.map(&mut one);
+        GradientMap::Normalised.map(&mut one);
         assert!((one[0] - 0.6).abs() < 1e-15 && (one[1] - 0.8).abs() < 1e-15);
         let mut normalised = kicks;
-        Gradient::Normalised.map_batch(&mut normalised, 3);
+        GradientMap::Normalised.map_batch(&mut normalised, 3);
         assert!((normalised[1] - 0.6).abs() < 1e-15 && normalised[2] == 0.0);
     }
 }

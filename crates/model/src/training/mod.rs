@@ -23,7 +23,7 @@ mod ways;
 pub use average::TrainedAverages;
 pub use data::{BatchOrder, Batches, BatchesSpec, Drift, DriftSpec, InputLaw};
 pub use error::TrainingError;
-pub use gradient::{Adam, Gradient};
+pub use gradient::{Adam, GradientMap};
 pub use momentum::{Momentum, MomentumKind, MomentumScale, MomentumSpec};
 pub use schedule::{
     FactorSchedule, NamedSchedule, NumberOrFormula, ScheduleError, ScheduleSpec, TimedNumber,
@@ -86,7 +86,7 @@ pub struct Training {
     /// Velocities of rows and scalars.
     pub momentum: Option<Momentum>,
     /// What becomes of the gradient of a sample before it moves the rows.
-    pub gradient: Gradient,
+    pub gradient: GradientMap,
     /// Which samples of a training set a step sees; `None`: all of them.
     pub batches: Option<Batches>,
     /// How the frozen rows of the teacher move.
@@ -103,7 +103,7 @@ pub struct Training {
 
 /// The numbers of training at one time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rates {
+pub struct TrainingRates {
     /// η, schedule included.
     pub learning_rate: f64,
     /// κ, schedule included.
@@ -131,7 +131,7 @@ impl Training {
             label_noise_schedule: FactorSchedule::default(),
             weight_decay_schedule: FactorSchedule::default(),
             momentum: None,
-            gradient: Gradient::Plain,
+            gradient: GradientMap::Plain,
             batches: None,
             drift: None,
             dropout: None,
@@ -154,8 +154,8 @@ impl Training {
     pub fn simplified(&self) -> Self {
         let mut plain = self.clone();
         plain.momentum = plain.momentum.filter(|momentum| !momentum.is_nothing());
-        if matches!(plain.gradient, Gradient::Clip(at) if at == f64::INFINITY) {
-            plain.gradient = Gradient::Plain;
+        if matches!(plain.gradient, GradientMap::Clip(at) if at == f64::INFINITY) {
+            plain.gradient = GradientMap::Plain;
         }
         plain.batches = plain.batches.filter(|batches| batches.fraction < 1.0);
         plain.drift = plain.drift.filter(|drift| !drift.is_nothing());
@@ -187,7 +187,7 @@ impl Training {
     }
 
     /// The numbers at a time of the clock, counted from the start of the whole run.
-    pub fn rates_at(&self, t: f64) -> Result<Rates, TrainingError> {
+    pub fn rates_at(&self, t: f64) -> Result<TrainingRates, TrainingError> {
         let factor = |schedule: &FactorSchedule, of: &'static str| {
             let value = schedule.value(t);
             if value.is_finite() && value >= 0.0 {
@@ -204,7 +204,7 @@ impl Training {
             Some(drift) => factor(&drift.schedule, "drift")?,
             None => 1.0,
         };
-        Ok(Rates {
+        Ok(TrainingRates {
             learning_rate: self.learning_rate * factor(&self.schedule, "learning rate")?,
             weight_decay: self.constraint.weight_decay * factor(&self.weight_decay_schedule, "weight decay")?,
             label_noise: self.label_noise * factor(&self.label_noise_schedule, "label noise")?,
@@ -233,6 +233,11 @@ impl Training {
             Some(Momentum { scale: MomentumScale::Beta, .. }) => 1.0 / (1.0 - momentum),
             _ => 1.0,
         }
+    }
+
+    /// True when gradients are taken ahead of the rows, as Nesterov's momentum does.
+    pub fn looks_ahead(&self) -> bool {
+        self.momentum.as_ref().is_some_and(Momentum::looks_ahead)
     }
 
     /// True when the flow clock passes unevenly: rates differ from step to step.

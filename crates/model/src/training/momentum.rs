@@ -1,6 +1,6 @@
 //! Velocities of the rows.
 
-use super::{NumberOrFormula, ScheduleError, StepScaling, TimedNumber, Training, TrainingError};
+use super::{NumberOrFormula, StepScaling, TimedNumber, Training, TrainingError};
 use crate::constraint::Retraction;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -75,8 +75,7 @@ impl Momentum {
             (Some(_), Some(_)) => return Err(TrainingError::BetaAndRate),
             (None, None) => return Err(TrainingError::NeitherBetaNorRate),
         };
-        let value =
-            TimedNumber::new(number).map_err(|error: ScheduleError| TrainingError::Formula { key, error })?;
+        let value = TimedNumber::new(number).map_err(|error| TrainingError::formula(key, error))?;
         Ok(Self { value, scale, kind: spec.kind })
     }
 

@@ -1,6 +1,6 @@
 //! The list of ways of training, for tables and refusals.
 
-use super::{Gradient, InputLaw, MomentumScale, Training};
+use super::{GradientMap, InputLaw, MomentumScale, Training};
 
 /// One way in which training can differ from plain gradient descent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,10 +109,10 @@ impl Training {
             }
             Way::LabelNoiseSchedule => !training.label_noise_schedule.is_constant(),
             Way::Batches => training.batches.is_some(),
-            Way::Clip => matches!(training.gradient, Gradient::Clip(_)),
-            Way::Normalised => training.gradient == Gradient::Normalised,
-            Way::Sign => training.gradient == Gradient::Sign,
-            Way::Adam => matches!(training.gradient, Gradient::Adam(_)),
+            Way::Clip => matches!(training.gradient, GradientMap::Clip(_)),
+            Way::Normalised => training.gradient == GradientMap::Normalised,
+            Way::Sign => training.gradient == GradientMap::Sign,
+            Way::Adam => matches!(training.gradient, GradientMap::Adam(_)),
             Way::Drift => drift.is_some_and(|d| d.rate > 0.0),
             Way::Rotation => drift.is_some_and(|d| d.rotation.is_some()),
             Way::Dropout => training.dropout.is_some(),

@@ -12,11 +12,8 @@ use didact_model::constraint::{Retraction, pseudo_inverse};
 use didact_model::overlaps::OverlapsError;
 use didact_model::problem::ProblemError;
 use didact_model::rule::Batch;
-use didact_model::training::{Gradient, InputLaw, Training, TrainingError};
+use didact_model::training::{Adam, GradientMap, InputLaw, Training, TrainingError};
 use didact_model::{EngineError, Overlaps, Problem, Shape, Velocities};
-
-/// Steps whose kicks are averaged before Adam's mean of squares counts as one: 0/0 is 0.
-const NO_SQUARE: f64 = 1e-300;
 
 /// The chain of one replica.
 pub(crate) struct WaysDirectChain {
@@ -110,7 +107,7 @@ impl WaysDirectChain {
         }
         let state = start.velocities.clone().unwrap_or_default();
         let plain = start.moment(&problem.spectrum, 0);
-        let adam = matches!(training.gradient, Gradient::Adam(_));
+        let adam = matches!(training.gradient, GradientMap::Adam(_));
         let continued = state.squares.len() == k && k > 0;
         let moments = adam.then(|| {
             let squares =
@@ -168,7 +165,7 @@ impl WaysDirectChain {
         let coefficients = Coefficients::new(&self.training, &rates, self.clock.step_per_rate(), d as f64);
         let per_velocity = 1.0 / d as f64;
         let beta = coefficients.beta.unwrap_or(0.0);
-        let ahead = self.training.momentum.as_ref().is_some_and(|m| m.looks_ahead());
+        let ahead = self.training.looks_ahead();
         let clean = self.draw_inputs(&mut stream);
         let mut noisy = clean.clone();
         if self.training.input_noise > 0.0 {
@@ -265,11 +262,11 @@ impl WaysDirectChain {
     /// Signs, or Adam's quotient of running means.
     fn map_by_coordinate(&mut self, gradient: &mut Mat) {
         match self.training.gradient {
-            Gradient::Sign => {
+            GradientMap::Sign => {
                 let sign = |g: &mut f64| *g = if *g == 0.0 { 0.0 } else { g.signum() };
                 gradient.as_mut_slice().iter_mut().for_each(sign);
             }
-            Gradient::Adam(adam) => {
+            GradientMap::Adam(adam) => {
                 let (mean, square) = self.moments.as_mut().expect("Adam keeps moments");
                 let forget = adam.rate / self.roots.len() as f64;
                 let steps = self.clock.step() + 1;
@@ -286,7 +283,7 @@ impl WaysDirectChain {
                 for (g, (mean, square)) in gradient.as_mut_slice().iter_mut().zip(moments) {
                     *mean += (1.0 - adam.beta) * (*g - *mean);
                     *square += forget * (*g * *g - *square);
-                    *g = (*mean / of_mean) / (*square / of_square).max(NO_SQUARE).sqrt();
+                    *g = (*mean / of_mean) / ((*square / of_square).sqrt() + Adam::EPSILON);
                 }
             }
             _ => {}
@@ -348,14 +345,14 @@ impl Chain for WaysDirectChain {
             return overlaps;
         }
         let squares = match (&self.moments, self.training.gradient) {
-            (Some((_, square)), Gradient::Adam(adam)) => {
+            (Some((_, square)), GradientMap::Adam(adam)) => {
                 let seen = self.seen.map_or(1.0, |seen| {
                     let forget = adam.rate / self.roots.len() as f64;
                     -(seen as f64 * (-forget).ln_1p()).exp_m1()
                 });
                 let mean = |i: usize| {
                     let scaled = square.row(i).iter().zip(&self.roots).map(|(v, r)| v / (r * r));
-                    scaled.sum::<f64>() / (self.roots.len() as f64 * seen.max(NO_SQUARE))
+                    scaled.sum::<f64>() / (self.roots.len() as f64 * seen.max(f64::MIN_POSITIVE))
                 };
                 (0..k).map(mean).collect()
             }

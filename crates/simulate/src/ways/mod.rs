@@ -11,7 +11,7 @@ use didact_math::linalg::{Mat, dot};
 use didact_math::random::{RngAddress, Stream};
 use didact_model::constraint::Constraint;
 use didact_model::rule::{Batch, masked_rules};
-use didact_model::training::{Gradient, MomentumScale, Rates, Training};
+use didact_model::training::{GradientMap, MomentumScale, Training, TrainingRates};
 use didact_model::{Kick, LocalRule, Problem, Sample, Shape};
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(crate) struct TrainedKick {
     rule: Arc<dyn LocalRule>,
     /// Rules that are drawn for a sample, with the sum of the probabilities up to each.
     masked: Vec<(f64, Arc<dyn LocalRule>)>,
-    gradient: Gradient,
+    gradient: GradientMap,
     shape: Shape,
     fields: Vec<f64>,
     kick: Kick,
@@ -94,7 +94,12 @@ pub(crate) struct Coefficients {
 }
 
 impl Coefficients {
-    pub(crate) fn new(training: &Training, rates: &Rates, step_per_rate: f64, dimension: f64) -> Self {
+    pub(crate) fn new(
+        training: &Training,
+        rates: &TrainingRates,
+        step_per_rate: f64,
+        dimension: f64,
+    ) -> Self {
         let s = step_per_rate * rates.learning_rate;
         let (beta, gain) = match training.momentum.as_ref().map(|m| m.scale) {
             None => (None, s),

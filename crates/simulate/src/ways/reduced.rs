@@ -156,7 +156,7 @@ impl WaysReducedChain {
         let draws = self.draw(&mut stream);
         let (clean, noisy) = self.project(&draws);
         let beta = coefficients.beta.unwrap_or(0.0);
-        let ahead = self.training.momentum.as_ref().is_some_and(|m| m.looks_ahead());
+        let ahead = self.training.looks_ahead();
 
         // What the rule reads: trained fields, then frozen ones; teachers see clean inputs.
         let mut fields = vec![0.0; (k + f) * b];
@@ -315,16 +315,15 @@ impl Space {
             self.rows = moved;
             return;
         };
-        let beyond = match &draw.beyond {
-            Some(beyond) => c.times(beyond),
-            None => {
-                // The Gram of c X beyond the columns is Wishart with the shape c cᵀ.
-                let gram = c.gram();
-                let factor = cholesky_psd(&gram).unwrap_or_else(|_| Mat::zeros(gram.rows(), gram.rows()));
-                let bartlett = BartlettFactor::draw(stream, factor.rows(), rest);
-                let drawn = Mat::from_fn(factor.rows(), bartlett.columns(), |i, j| bartlett.row(i)[j]);
-                factor.times(&drawn).scaled((self.lambda + noise * noise).sqrt())
-            }
+        let beyond = if let Some(beyond) = &draw.beyond {
+            c.times(beyond)
+        } else {
+            // The Gram of c X beyond the columns is Wishart with the shape c cᵀ.
+            let gram = c.gram();
+            let factor = cholesky_psd(&gram).unwrap_or_else(|_| Mat::zeros(gram.rows(), gram.rows()));
+            let bartlett = BartlettFactor::draw(stream, factor.rows(), rest);
+            let drawn = Mat::from_fn(factor.rows(), bartlett.columns(), |i, j| bartlett.row(i)[j]);
+            factor.times(&drawn).scaled((self.lambda + noise * noise).sqrt())
         };
         self.set(side_by_side(&moved, &beyond));
     }

@@ -5,7 +5,7 @@ use didact_families::committee::Committee;
 use didact_math::linalg::Mat;
 use didact_model::constraint::{Constraint, Retraction};
 use didact_model::start::Given;
-use didact_model::training::{Batches, Drift, FactorSchedule, Gradient, Momentum, MomentumKind, Training};
+use didact_model::training::{Batches, Drift, FactorSchedule, GradientMap, Momentum, MomentumKind, Training};
 use didact_model::{Clock, Engine, NoMonitor, Overlaps, Problem, Record, Spectrum, Trajectory, observable};
 use didact_simulate::{Direct, FullBatch, Reduced};
 use std::sync::Arc;
@@ -65,10 +65,14 @@ fn all_ways() -> Vec<(&'static str, Training)> {
             Training { momentum: Some(Momentum::heavy_ball(0.5)), constraint: off, ..online() },
         ),
         ("schedule", Training { schedule: FactorSchedule::formula("1/(1+2*t)").unwrap(), ..online() }),
-        ("clip, batch", Training { gradient: Gradient::Clip(0.3), batch: 3, ..online() }),
+        ("clip, batch", Training { gradient: GradientMap::Clip(0.3), batch: 3, ..online() }),
         (
             "normalised, tangent",
-            Training { gradient: Gradient::Normalised, constraint: sphere(Retraction::Tangent), ..online() },
+            Training {
+                gradient: GradientMap::Normalised,
+                constraint: sphere(Retraction::Tangent),
+                ..online()
+            },
         ),
         ("diffusion", Training { drift: Some(Drift::diffusion(1.5)), ..online() }),
         ("rotation", Training { drift: Some(Drift::rotation(rotation)), ..online() }),
@@ -110,7 +114,7 @@ fn reduced_and_direct_agree_in_law_for_every_way_that_both_run() {
 fn nothing(base: Training) -> Training {
     Training {
         momentum: Some(Momentum::heavy_ball(0.0)),
-        gradient: Gradient::Clip(f64::INFINITY),
+        gradient: GradientMap::Clip(f64::INFINITY),
         dropout: Some(1.0),
         schedule: FactorSchedule::formula("1").unwrap(),
         ..base

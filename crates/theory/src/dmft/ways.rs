@@ -12,7 +12,7 @@ use didact_math::linalg::{Mat, cholesky_psd};
 use didact_math::random::sobol_column;
 use didact_model::constraint::{Retraction, inverse_of_barred};
 use didact_model::rule::{Batch, Expansion, masked_rules};
-use didact_model::training::{Gradient, Rates, Training, TrainingError};
+use didact_model::training::{GradientMap, Training, TrainingError, TrainingRates};
 use didact_model::{Kick, LocalRule};
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub struct TrainedSteps {
     training: Training,
     /// Rates of steps 0, 1, …
-    rates: Vec<Rates>,
+    rates: Vec<TrainingRates>,
 }
 
 impl TrainedSteps {
@@ -35,12 +35,12 @@ impl TrainedSteps {
         Ok(Some(Self { training, rates }))
     }
 
-    fn at(&self, t: usize) -> Rates {
+    fn at(&self, t: usize) -> TrainingRates {
         self.rates[t.min(self.rates.len() - 1)]
     }
 
     fn looks_ahead(&self) -> bool {
-        self.training.momentum.as_ref().is_some_and(|m| m.looks_ahead())
+        self.training.looks_ahead()
     }
 
     /// 1 + ς² of input noise: what it adds to the part of the gradient that is white in the weights.
@@ -117,7 +117,7 @@ impl Kernels {
     /// Θ(t) as a linear function from all steps before t ≥ 1: docs/derivations/training-rules.md#eq-11.
     pub(super) fn next_in_ways(&mut self, t: usize, equations: &Equations, ways: &TrainedSteps) -> Linear {
         let (now, m) = (t - 1, equations.shape().trained);
-        let Rates { learning_rate: eta, momentum: beta, weight_decay: decay, .. } = ways.at(now);
+        let TrainingRates { learning_rate: eta, momentum: beta, weight_decay: decay, .. } = ways.at(now);
         let response = |r: usize| {
             let own = &self.kicks_response[now][r];
             if r == now { own.scaled(ways.widening()) } else { own.clone() }
@@ -266,7 +266,7 @@ pub(super) struct Visit {
     /// Rules that samples may see, and which of them each does.
     rules: Vec<Arc<dyn LocalRule>>,
     chosen: Vec<usize>,
-    gradient: Gradient,
+    gradient: GradientMap,
 }
 
 /// The visits of all samples, step after step.
@@ -465,8 +465,8 @@ fn expand_chosen(
 }
 
 /// Clips kicks φ, and their derivatives: D ← (c/|φ|)(1 − φφᵀ/|φ|²) D where |φ| > c.
-fn map(gradient: Gradient, m: usize, columns: usize, kicks: &mut [f64], curvature: &mut [f64]) {
-    if !matches!(gradient, Gradient::Clip(_)) {
+fn map(gradient: GradientMap, m: usize, columns: usize, kicks: &mut [f64], curvature: &mut [f64]) {
+    if !matches!(gradient, GradientMap::Clip(_)) {
         return;
     }
     for lane in 0..LANES {

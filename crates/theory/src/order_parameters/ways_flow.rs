@@ -6,7 +6,9 @@ use didact_math::ode::{self, Direction, Saving, Stop, VectorField};
 use didact_model::constraint::inverse_of_barred;
 use didact_model::observable::Snapshot;
 use didact_model::problem::ProblemError;
-use didact_model::training::{Gradient, MomentumScale, Rates, TrainedAverages, Training, TrainingError};
+use didact_model::training::{
+    Adam, GradientMap, MomentumScale, TrainedAverages, Training, TrainingError, TrainingRates,
+};
 use didact_model::{
     Averages, Clock, EngineError, Law, Monitor, Needed, Overlaps, Problem, Record, Recorder, Shape,
     Statistics, Velocities, Way,
@@ -17,7 +19,8 @@ use std::ops::ControlFlow;
 /// What the limit does not have although the engine runs the way of training.
 pub(super) fn admits(problem: &Problem, record: &Record) -> Result<(), EngineError> {
     let training = problem.training.simplified();
-    if training.gradient.acts_by_coordinate() && training.batch > 1 && training.gradient == Gradient::Sign {
+    if training.gradient.acts_by_coordinate() && training.batch > 1 && training.gradient == GradientMap::Sign
+    {
         return Err(EngineError::Training {
             engine: "ode",
             way: Way::Sign,
@@ -152,7 +155,7 @@ impl<'a> WaysFlow<'a> {
         let training = problem.training.simplified();
         let shape = start.shape();
         let moving = training.momentum.as_ref().is_some_and(|m| m.scale == MomentumScale::Rate);
-        let squares = matches!(training.gradient, Gradient::Adam(_));
+        let squares = matches!(training.gradient, GradientMap::Adam(_));
         let layout = WaysLayout { shape, eigenspaces: start.blocks.len(), moving, squares };
         let plain = start.moment(&problem.spectrum, 0);
         let count = training.constraint.barred(&*problem.rule);
@@ -227,7 +230,7 @@ impl<'a> WaysFlow<'a> {
     }
 
     /// Grams and covariance of the fields, then the averages of the kick.
-    fn average(&mut self, state: &[f64], rates: &Rates) {
+    fn average(&mut self, state: &[f64], rates: &TrainingRates) {
         let p = self.layout.shape.rows();
         let extra = self.training.input_noise * self.training.input_noise;
         self.covariance.fill(0.0);
@@ -257,15 +260,15 @@ impl<'a> WaysFlow<'a> {
     /// What multiplies A in eigenspace b, for column j: the covariance of the input with what the row moves along.
     fn response(&self, lambda: f64, column: usize) -> f64 {
         match self.training.gradient {
-            Gradient::Sign => (FRAC_2_PI * lambda).sqrt(),
-            Gradient::Adam(_) => lambda.sqrt(),
+            GradientMap::Sign => (FRAC_2_PI * lambda).sqrt(),
+            GradientMap::Adam(_) => lambda.sqrt(),
             _ if self.is_student(column) => lambda + self.training.input_noise * self.training.input_noise,
             _ => lambda,
         }
     }
 
     /// s d of now, and what the flow clock counts per alpha.
-    fn speed(&self, rates: &Rates) -> (f64, f64) {
+    fn speed(&self, rates: &TrainingRates) -> (f64, f64) {
         let e = self.problem.step_times_dimension() * (rates.learning_rate / self.training.learning_rate);
         let effective = e * self.training.effective_factor(rates.momentum);
         (if self.layout.moving { e } else { effective }, effective)
@@ -281,7 +284,7 @@ impl<'a> WaysFlow<'a> {
     }
 
     /// B_b G_b of all rows.
-    fn move_rows(&mut self, rates: &Rates, gain: f64, roots: &[f64]) {
+    fn move_rows(&mut self, rates: &TrainingRates, gain: f64, roots: &[f64]) {
         let Shape { trained: k, frozen, own_frozen, .. } = self.layout.shape;
         let (p, rows) = (self.layout.shape.rows(), self.layout.rows());
         // Kicks move the velocities where there are any, the rows themselves otherwise.
@@ -364,12 +367,13 @@ impl VectorField for WaysFlow<'_> {
         let moving = self.layout.moving;
         let (speed, flow) = self.speed(&rates);
         let gain = if moving { rates.momentum * speed } else { speed };
-        let squares: Vec<f64> = if self.layout.squares {
-            state[self.layout.squares()..][..k].iter().map(|v| v.max(f64::MIN_POSITIVE)).collect()
+        // A kick that begins at 0 (a scalar in front of it does) grows with its mean of squares: ε keeps the quotient finite meanwhile.
+        let roots: Vec<f64> = if self.layout.squares {
+            let squares = &state[self.layout.squares()..][..k];
+            squares.iter().map(|v| v.max(0.0).sqrt() + Adam::EPSILON).collect()
         } else {
             vec![1.0; k]
         };
-        let roots: Vec<f64> = squares.iter().map(|v| v.sqrt()).collect();
         self.move_rows(&rates, gain, &roots);
         let per_clock = self.alpha_per_clock(flow);
         let noisy = self.needed == Needed::DriftAndNoise;
@@ -380,7 +384,7 @@ impl VectorField for WaysFlow<'_> {
                 return 0.0;
             }
             let own = match self.training.gradient {
-                Gradient::Sign | Gradient::Adam(_) => 1.0,
+                GradientMap::Sign | GradientMap::Adam(_) => 1.0,
                 _ => spectrum.eigenvalues()[b] + self.training.input_noise * self.training.input_noise,
             };
             let weight = gain * gain * spectrum.weights()[b] / self.training.batch as f64;
@@ -436,7 +440,7 @@ impl VectorField for WaysFlow<'_> {
                 out[a + j] = -per_clock * gain * (slopes[j] - along * values[j]);
             }
         }
-        if let Gradient::Adam(adam) = self.training.gradient {
+        if let GradientMap::Adam(adam) = self.training.gradient {
             let alpha = state[squares_at + k];
             // The corrected mean V/(1 − e^{−γα}) of a mean that starts at 0, or V itself where it goes on.
             let seen = if self.continued { 1.0 } else { -(-adam.rate * alpha).exp_m1() };

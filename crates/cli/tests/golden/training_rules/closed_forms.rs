@@ -5,7 +5,7 @@ use crate::compare::Answer;
 use crate::inputs::Inputs;
 use didact_families::Family;
 use didact_families::committee::Committee;
-use didact_model::training::{TimedNumber, TrainedAverages, Training};
+use didact_model::training::{Momentum, TimedNumber, TrainedAverages, Training};
 use didact_model::{Averages, Law, Needed};
 use didact_theory::dmft::{LinearTraining, MultiPass, SteadyTracking};
 
@@ -69,7 +69,7 @@ fn linear(inputs: &Inputs) -> LinearTraining {
         schedule: schedule(inputs, "schedule"),
         noise_variance: inputs.number_or("noise_var", 0.0),
         start_length: inputs.number_or("norm0", 1.0),
-        nesterov: momentum.as_ref().is_some_and(|m| m.looks_ahead()),
+        nesterov: momentum.as_ref().is_some_and(Momentum::looks_ahead),
         beta: momentum.map_or(TimedNumber::Fixed(0.0), |m| m.value),
         weight_decay: inputs.number_or("weight_decay", 0.0),
         fraction: inputs.number_or("batch_fraction", 1.0),

@@ -7,7 +7,7 @@ use didact_families::Family;
 use didact_families::committee::Committee;
 use didact_math::linalg::Mat;
 use didact_model::start::Given;
-use didact_model::training::{Drift, Gradient, Training};
+use didact_model::training::{Drift, GradientMap, Training};
 use didact_model::{Clock, Engine, NoMonitor, Overlaps, Problem, Record, Spectrum, observable};
 use didact_simulate::Reduced;
 use didact_theory::OrderParameterOde;
@@ -126,7 +126,7 @@ fn erf(inputs: &Inputs) -> Answer {
 
 fn clipped(inputs: &Inputs) -> Answer {
     let gradient =
-        if inputs.has("clip") { Gradient::Clip(inputs.number("clip")) } else { Gradient::Normalised };
+        if inputs.has("clip") { GradientMap::Clip(inputs.number("clip")) } else { GradientMap::Normalised };
     let (family, start) = linear_unit(0, &Spectrum::isotropic(), 1.0 + inputs.number("a0"), 1.0);
     let training = Training { gradient, ..one_pass(inputs) };
     let problem = problem(&family, training, Spectrum::isotropic(), start);
@@ -140,7 +140,7 @@ fn signs(inputs: &Inputs) -> Answer {
     for (block, (weight, excess)) in start.blocks.iter_mut().zip(weights) {
         block[(0, 0)] = weight + excess;
     }
-    let training = Training { gradient: Gradient::Sign, ..one_pass(inputs) };
+    let training = Training { gradient: GradientMap::Sign, ..one_pass(inputs) };
     let problem = problem(&family, training, spectrum, start);
     let mut numbers = Vec::new();
     for alpha in inputs.list("alpha") {

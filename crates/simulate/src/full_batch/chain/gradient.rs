@@ -7,6 +7,7 @@ use crate::full_batch::kernels::{Number, ROWS_PER_PASS};
 use didact_math::linalg::Mat;
 use didact_math::simd::prefetch;
 use didact_model::rule::Batch;
+use std::ops::Range;
 
 /// Bytes of rows that are projected before they are added to the gradient: they must still be in the second-level cache.
 const BLOCK_BYTES: usize = 1 << 17;
@@ -27,11 +28,10 @@ impl<T: Number> FullBatchChain<T> {
         (rows / ROWS_PER_PASS * ROWS_PER_PASS).clamp(ROWS_PER_PASS, LARGEST_BLOCK)
     }
 
-    /// Kicks (m x size) of the block `at..at + size`, whose trained fields are in place.
+    /// Kicks (m x size) of a block of samples, whose trained fields are in place.
     fn kicks(
         &self,
-        at: usize,
-        size: usize,
+        samples: Range<usize>,
         fields: &mut [f64],
         kicks: &mut [f64],
         sums: &mut Sums<T>,
@@ -39,6 +39,7 @@ impl<T: Number> FullBatchChain<T> {
         pass: Option<(&Pass, &[T])>,
     ) {
         let (k, f) = (self.shape.trained, self.shape.frozen);
+        let (at, size) = (samples.start, samples.len());
         for n in 0..f {
             fields[(k + n) * size..(k + n + 1) * size]
                 .copy_from_slice(&self.frozen[n * self.samples + at..][..size]);
@@ -89,7 +90,7 @@ impl<T: Number> FullBatchChain<T> {
                 }
             }
             ask_for(&x[((at + rows) * d).min(x.len())..], d);
-            self.kicks(at, rows, &mut fields, &mut kicks, &mut sums, &mut scalars, None);
+            self.kicks(at..at + rows, &mut fields, &mut kicks, &mut sums, &mut scalars, None);
             before.iter_mut().zip(&kicks).for_each(|(b, c)| *b = T::from_double(*c));
         }
         if whole > first {
@@ -142,7 +143,7 @@ impl<T: Number> FullBatchChain<T> {
                 }
             }
             let shown = pass.map(|pass| (pass, &x[..size * d]));
-            self.kicks(at, size, &mut fields, &mut kicks, &mut sums, &mut scalars, shown);
+            self.kicks(at..at + size, &mut fields, &mut kicks, &mut sums, &mut scalars, shown);
             for (quad, x) in x.chunks_exact(ROWS_PER_PASS * d).enumerate() {
                 for (i, gradient) in sums.gradient.chunks_exact_mut(d).enumerate() {
                     let mut four = [T::default(); ROWS_PER_PASS];

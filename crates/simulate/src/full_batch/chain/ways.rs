@@ -8,7 +8,7 @@ use crate::ways::{Coefficients, MovingScalars};
 use didact_math::linalg::{Mat, dot};
 use didact_math::random::{RngAddress, Stream};
 use didact_model::rule::{Batch, masked_rules};
-use didact_model::training::{BatchOrder, Batches, Rates, Training, TrainingError};
+use didact_model::training::{BatchOrder, Batches, Training, TrainingError, TrainingRates};
 use didact_model::{EngineError, Kick, LocalRule, Overlaps, Problem};
 use std::sync::Arc;
 
@@ -277,10 +277,10 @@ impl<T: Number> FullBatchChain<T> {
         self.ways = Some(ways);
     }
 
-    fn make_step(&mut self, ways: &mut WaysOfTraining, rates: &Rates) {
+    fn make_step(&mut self, ways: &mut WaysOfTraining, rates: &TrainingRates) {
         let k = self.shape.trained;
         let training = &ways.training;
-        let ahead = training.momentum.as_ref().is_some_and(|m| m.looks_ahead());
+        let ahead = training.looks_ahead();
         let (eta, beta) = (ways.clock.step_per_rate() * rates.learning_rate, rates.momentum);
         let mut read = self.weights.clone();
         if ahead {
@@ -288,7 +288,7 @@ impl<T: Number> FullBatchChain<T> {
                 let velocity = ways.velocities.row(i);
                 read.row_mut(i).iter_mut().zip(velocity).for_each(|(w, p)| *w += beta * p);
             }
-            std::mem::swap(&mut self.scalars, &mut ways.scalars.ahead(beta, 1.0));
+            self.scalars = ways.scalars.ahead(beta, 1.0);
         }
         let (mut gradient, mut slopes, sound) = self.gradient_at(&read, Some(&ways.pass()));
         let weight = ways.chooser.as_ref().map_or(1.0 / self.samples as f64, Chooser::weight);
