@@ -78,6 +78,24 @@ enum Command {
     /// Share an experiment out to a cluster, or to any number of machines with a common folder
     #[command(subcommand)]
     Sweep(commands::sweep::SweepCommand),
+    /// Open a page on which an experiment moves while you change it
+    #[cfg(feature = "explore")]
+    Explore {
+        /// Description (TOML or JSON) to begin with; a gallery unless given
+        file: Option<PathBuf>,
+        /// Where saved descriptions and run folders go
+        #[arg(long, default_value = "runs")]
+        out: PathBuf,
+        /// Port on this machine; a free one unless given
+        #[arg(long, default_value_t = 0)]
+        port: u16,
+        /// Seconds of one core that simulations on the page may take, by the planner
+        #[arg(long, default_value_t = 60.0)]
+        limit: f64,
+        /// Print the address and leave the browser alone
+        #[arg(long)]
+        no_open: bool,
+    },
     /// Show what a finished run found, and where its report is
     Report {
         /// Folder of the run
@@ -215,6 +233,10 @@ fn dispatch(command: Command) -> Result<Ending, Diagnostic> {
         Command::List { what, name, json } => commands::list::list(what.as_deref(), name.as_deref(), json),
         Command::Reproduce { what, options } => commands::reproduce::reproduce(&what, &options),
         Command::Sweep(command) => commands::sweep::sweep(command),
+        #[cfg(feature = "explore")]
+        Command::Explore { file, out, port, limit, no_open } => {
+            commands::explore::explore(file.as_deref(), out, port, limit, !no_open)
+        }
         Command::Report { run, json } => commands::report::report(&run, json),
         Command::Verify { run, json } => commands::verify::verify(&run, json),
         Command::Cite { file } => commands::cite::cite(&file),

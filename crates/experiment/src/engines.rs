@@ -112,6 +112,17 @@ impl EngineSpec {
         Self::new(name, name, registered.options).ok()
     }
 
+    /// The same engine with an error tolerance no smaller than this one, where it has any.
+    pub(crate) fn with_tolerance_of_at_least(&self, least: f64) -> Self {
+        let (name, mut options) = self.name_and_options();
+        match options.get_mut("tolerance") {
+            // One that is not given is as small as the engine likes.
+            Some(own) if own.as_f64().is_none_or(|own| own < least) => *own = least.into(),
+            _ => return self.clone(),
+        }
+        Self::new(&name, &name, options).unwrap_or_else(|_| self.clone())
+    }
+
     /// Name in descriptions.
     pub fn name(&self) -> String {
         self.name_and_options().0

@@ -35,7 +35,7 @@ pub fn with(
 }
 
 /// Sets a dotted path, making tables on the way; a number steps into a list.
-fn set(value: &mut Value, path: &str, new: Value) {
+pub(crate) fn set(value: &mut Value, path: &str, new: Value) {
     let mut at = value;
     for part in path.split('.') {
         at = match part.parse::<usize>() {

@@ -3,6 +3,8 @@
 pub(crate) mod check;
 pub(crate) mod cite;
 pub(crate) mod compute;
+#[cfg(feature = "explore")]
+pub(crate) mod explore;
 pub(crate) mod list;
 pub(crate) mod report;
 pub(crate) mod reproduce;

@@ -39,7 +39,7 @@ fn no_engine_and_no_command_names_a_family() {
         .collect();
     assert!(families.len() >= 5, "{families:?}");
     let mut seen = 0;
-    for name in ["math", "theory", "simulate", "analysis", "experiment", "figure", "cli"] {
+    for name in ["math", "theory", "simulate", "analysis", "experiment", "figure", "cli", "explorer"] {
         for path in sources(&crates.join(name).join("src")) {
             let code = code(&std::fs::read_to_string(&path).expect("a source"));
             for family in &families {

@@ -296,8 +296,6 @@
       this.tools();
       this.fit();
       new ResizeObserver(() => this.fit()).observe(root.querySelector(".drawing"));
-      window.addEventListener("beforeprint", () => this.arrange(false));
-      window.addEventListener("afterprint", () => this.fit());
       root.classList.add("alive");
     }
 
@@ -630,6 +628,12 @@
     }
   }
 
-  const start = () => document.querySelectorAll("figure.didact-figure").forEach((root) => { root.didact = new Figure(root); });
+  // Figures that come later: a page that replaces its drawings calls this for what it has put in.
+  const enliven = (within) => within.querySelectorAll("figure.didact-figure:not(.alive)").forEach((root) => { root.didact = new Figure(root); });
+  const all = (act) => document.querySelectorAll("figure.didact-figure.alive").forEach((root) => act(root.didact));
+  window.addEventListener("beforeprint", () => all((figure) => figure.arrange(false)));
+  window.addEventListener("afterprint", () => all((figure) => figure.fit()));
+  window.didactFigures = { enliven };
+  const start = () => enliven(document);
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start); else start();
 })();

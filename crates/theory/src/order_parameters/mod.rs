@@ -187,8 +187,9 @@ impl Engine for OrderParameterOde {
     fn cost(&self, problem: &Problem, record: &Record) -> Cost {
         let (rows, blocks) = (problem.rule.shape().rows() as f64, problem.spectrum.len() as f64);
         let replicas = f64::from(record.replicas);
-        let at_a_time =
-            if problem.start.is_random() { (rayon::current_num_threads() as f64).min(replicas) } else { 1.0 };
+        // A start that is the same for all needs one solution only.
+        let solutions = if problem.start.is_random() { replicas } else { 1.0 };
+        let at_a_time = (rayon::current_num_threads() as f64).min(solutions);
         // A stiff method keeps the Jacobian and its LU factors, n x n each.
         let n = flow::variables(problem, self.needed) as f64;
         let matrices = if self.options.method == Method::Stiff { 2.0 * n * n * 8.0 } else { 0.0 };
@@ -201,7 +202,7 @@ impl Engine for OrderParameterOde {
         Cost {
             steps: None,
             memory: vectors + at_a_time * matrices + record.bytes(),
-            seconds: replicas * seconds,
+            seconds: solutions * seconds,
         }
     }
 

@@ -1,0 +1,138 @@
+// What there is to see: figures, numbers, claims, explanations, the gallery.
+import { make } from "./form.js";
+import { post } from "./net.js";
+
+const byId = (id) => document.getElementById(id);
+// HTML that the server has made of escaped text and drawings.
+const html = (markup) => { const template = document.createElement("template"); template.innerHTML = markup; return template.content; };
+
+// ---- figures ----
+
+// The zoom of a figure as fractions of each panel, so that a new drawing keeps it.
+const zoomOf = (figure) => figure?.didact?.panels.map(({ frame: f, shown: s, zoomed }) => zoomed && [(s.left - f.left) / (f.right - f.left), (s.right - f.left) / (f.right - f.left), (s.top - f.top) / (f.bottom - f.top), (s.bottom - f.top) / (f.bottom - f.top)]);
+const zoomAgain = (figure, zoom) => zoom?.forEach((part, index) => {
+  const panel = figure.didact?.panels[index];
+  if (!part || !panel) return;
+  const { left, right, top, bottom } = panel.frame;
+  panel.show({ left: left + part[0] * (right - left), right: left + part[1] * (right - left), top: top + part[2] * (bottom - top), bottom: top + part[3] * (bottom - top) });
+});
+
+export const figures = (list, dragging) => {
+  const root = byId("figures");
+  const before = new Map([...root.children].map((child) => [child.dataset.name, child]));
+  const now = list.map(({ name, html: markup, waits }) => {
+    const old = before.get(name);
+    if (markup === undefined) {
+      if (old && !old.classList.contains("waits")) { old.classList.add("stale"); return old; }
+      return make("div", { class: "waits", "data-name": name }, `${name}: ${waits}`);
+    }
+    const holder = make("div", { "data-name": name });
+    holder.append(html(markup));
+    holder.zoom = old?.zoom ?? zoomOf(old?.firstElementChild);
+    // While a knob turns only the drawing changes; tools and tables come when it rests.
+    if (dragging) holder.zoom = zoomOf(old?.firstElementChild) ?? old?.zoom;
+    return holder;
+  });
+  if (now.length !== root.children.length || now.some((child, index) => child !== root.children[index])) root.replaceChildren(...now);
+  window.didactFigures?.enliven(root);
+  for (const holder of now) if (holder.zoom && holder.firstElementChild) zoomAgain(holder.firstElementChild, holder.zoom);
+};
+
+// ---- numbers ----
+
+const SIGNS = { holds: "✓", fails: "✗", differs: "≠" };
+
+export const numbers = (outcome) => {
+  byId("definitions").replaceChildren(html(outcome.definitions));
+  const claims = outcome.claims.map((claim) => {
+    const waiting = claim.progress === "waiting";
+    const verdict = waiting ? "waits for the simulation" : `${SIGNS[claim.class]} ${claim.verdict}${claim.progress === "provisional" ? " so far" : ""}`;
+    const made = make("div", { class: `claim ${waiting ? "" : claim.class} ${claim.progress}` }, make("span", { class: "verdict" }, verdict), make("p", {}, html(claim.says), " ", make("small", {}, html(claim.source))));
+    if (!waiting) made.append(make("small", {}, html(claim.evidence)));
+    return made;
+  });
+  byId("claims").replaceChildren(...(claims.length ? [make("h3", {}, "Claims"), ...claims] : []));
+  const parts = [];
+  const group = (title, list) => { if (list.length) parts.push(make("h3", {}, title), ...list.flatMap(number)); };
+  group("Predicted", outcome.beside);
+  group("Measured", outcome.measures);
+  const event = (reading) => reading.explain[0] === "measure:event-time";
+  group("Events", outcome.readings.filter(event));
+  const last = outcome.readings.filter((reading) => !event(reading));
+  if (last.length) {
+    const open = byId("last-values")?.open ?? !outcome.measures.length;
+    parts.push(make("details", { id: "last-values", open }, make("summary", {}, `Last values (${last.length})`), ...last.flatMap(number)));
+  }
+  if (outcome.failures.length) parts.push(make("h3", {}, "What failed"), ...outcome.failures.map((why) => make("p", {}, why)));
+  byId("measures").replaceChildren(...parts);
+};
+
+const number = ({ name, progress, values, explain }) => values.map((value, index) => {
+  const known = value.text !== undefined;
+  const shown = known ? value.text : progress === "waiting" ? "waits" : value.why;
+  const row = make("div", { class: `number ${progress}`, "data-number": name }, make("span", { class: "name" }, index === 0 ? name : ""), make("span", { class: known ? "value" : "value none" }, shown));
+  row.append(index === 0 && explain.length ? make("button", { type: "button", title: "Where this number comes from", "aria-label": `Explain ${name}`, onclick: () => explained(name, explain) }, "?") : make("span"));
+  if (value.at) row.append(make("span", { class: "at" }, value.at));
+  return row;
+});
+
+// ---- dialogs ----
+
+export const dialog = (title, ...body) => {
+  byId("dialog-title").textContent = title;
+  byId("dialog-body").replaceChildren(...body);
+  if (!byId("dialog").open) byId("dialog").showModal();
+};
+
+let references = [];
+export const setReferences = (list) => { references = list; };
+
+const site = (locator) => {
+  const [kind, rest] = locator.split(/:(.*)/s);
+  const host = { doi: "//doi.org/", arXiv: "//arxiv.org/abs/" }[kind];
+  return host ? make("a", { href: `https:${host}${rest}`, rel: "noreferrer", target: "_blank" }, locator) : locator;
+};
+
+const explained = async (name, what) => {
+  const answer = await post("explain", { what });
+  if (answer.error) return dialog(name, make("p", {}, answer.error.message));
+  const parts = answer.explanations.map(({ says, equation, page, anchor }) => {
+    const part = make("div", { class: "explained" }, make("p", {}, html(says)));
+    if (equation) part.append(make("div", { class: "equation" }, html(equation)));
+    if (page) part.append(make("p", {}, make("a", { href: `derivations/${page}#${anchor}`, target: "_blank" }, `Derivation: ${page}, (${anchor.replace("eq-", "")})`)));
+    return part;
+  });
+  const cited = references.map(({ citation, locator }) => make("li", {}, `${citation} `, site(locator)));
+  dialog(name, html(answer.definitions), ...parts, ...(cited.length ? [make("h3", {}, "References"), make("ul", {}, ...cited)] : []));
+};
+
+// ---- gallery ----
+
+export const gallery = ({ cards, starting }, open) => {
+  const shelf = (title, note, list) => make("div", { class: "shelf" }, make("h3", {}, title, " ", make("small", {}, note)), make("div", { class: "cards" }, ...list.map(card)));
+  const card = (it) => {
+    const picture = it.thumbnail ? make("img", { src: `thumbnails/${it.id}`, alt: "", loading: "lazy" }) : make("span", { "aria-hidden": "true" }, "+");
+    return make("button", { type: "button", class: "card", "data-card": it.id, "data-words": `${it.title} ${it.about} ${it.family} ${it.id}`.toLowerCase(), onclick: () => open(it.id) }, make("div", { class: "picture" }, picture), make("b", {}, it.title), make("small", {}, it.about));
+  };
+  const first = starting.map((id) => cards.find((it) => it.id === id)).filter(Boolean);
+  const own = cards.filter((it) => it.group === "yours");
+  const shelves = [...(own.length ? [shelf("Your file", "", own)] : []), shelf("Start here", "theory follows your hand", first)];
+  for (const group of [...new Set(cards.map((it) => it.group))].filter((name) => name !== "yours")) {
+    const list = cards.filter((it) => it.group === group && !starting.includes(it.id));
+    if (list.length) shelves.push(shelf(list[0].groupTitle, group === "examples" ? "" : group, list));
+  }
+  byId("shelves").replaceChildren(...shelves);
+  byId("gallery-search").addEventListener("input", (event) => {
+    const query = event.target.value.trim().toLowerCase();
+    for (const it of document.querySelectorAll(".card")) it.hidden = !it.dataset.words.includes(query);
+    for (const it of document.querySelectorAll(".shelf")) it.hidden = ![...it.querySelectorAll(".card")].some((c) => !c.hidden);
+  });
+};
+
+let timer;
+export const toast = (message) => {
+  byId("toast").textContent = message;
+  byId("toast").classList.add("shown");
+  clearTimeout(timer);
+  timer = setTimeout(() => byId("toast").classList.remove("shown"), 3500);
+};
