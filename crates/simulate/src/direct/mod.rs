@@ -15,6 +15,7 @@ use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
 use didact_model::engine::{Cost, EngineOptions, OptionError};
 use didact_model::problem::ProblemError;
 use didact_model::rule::{Batch, LocalRule};
+use didact_model::timed::seconds_of_looks;
 use didact_model::{
     EndState, Engine, EngineError, Kick, Monitor, Overlaps, Problem, Record, Sample, Shape, Trajectory, Way,
 };
@@ -56,7 +57,8 @@ impl Engine for Direct {
         Cost {
             steps: Some(steps),
             memory: at_a_time * d * (rows + batch) * 8.0 + record.bytes(),
-            seconds: steps * batch * d * (2.2e-9 + 0.15e-9 * rows),
+            seconds: steps * batch * d * (2.2e-9 + 0.15e-9 * rows)
+                + replicas * seconds_of_looks(problem, record, false),
         }
     }
 

@@ -23,6 +23,7 @@ use didact_math::random::BartlettFactor;
 use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
 use didact_model::engine::{Cost, EngineOptions, OptionError};
 use didact_model::rule::{Batch, LocalRule};
+use didact_model::timed::seconds_of_looks;
 use didact_model::{
     EndState, Engine, EngineError, Kick, Monitor, Overlaps, Problem, Record, Sample, Shape, Trajectory, Way,
 };
@@ -63,7 +64,8 @@ impl Engine for Reduced {
         Cost {
             steps: Some(steps),
             memory: blocks * rows * rows * 8.0 + record.bytes(),
-            seconds: steps * (1.2e-7 + batch * rows * 1.2e-8 + factor),
+            seconds: steps * (1.2e-7 + batch * rows * 1.2e-8 + factor)
+                + f64::from(record.replicas) * seconds_of_looks(problem, record, false),
         }
     }
 
