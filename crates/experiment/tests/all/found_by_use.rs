@@ -181,3 +181,27 @@ panel = [{ series = [{ run = "sgd", style = "band" }, { run = "sgd", y = "R[0,0]
         assert!(lines.contains(band), "band {band}, lines {lines:?}");
     }
 }
+
+/// `check` said 210 s of a run that an event ends after 10 s. Theory knows when to expect the event; where it takes too long on a
+/// busy machine, half of the run is said.
+#[test]
+fn estimates_expect_the_event_that_ends_a_run() {
+    let text = |event: &str| {
+        format!(
+            "title = \"Ended early\"\n\
+             model = {{ family = \"committee\", students = 1, teachers = 1, activation = \"erf(z/sqrt2)\" }}\n\
+             data = {{ dimension = 100 }}\n\
+             training = {{ learning-rate = 1.0 }}\n\
+             start = {{ q = [[0.25]], r = [[0.1]] }}\n\
+             record = {{ times = [0, 1000], observe = [\"loss\"] {event} }}\n\
+             run = [{{ name = \"sgd\", engine = \"reduced\" }}]\n"
+        )
+    };
+    let steps = |event: &str| {
+        checked(&text(event)).unwrap_or_else(|e| panic!("{e}")).runs[0].schedule.cost().steps.unwrap()
+    };
+    let event =
+        ", event = [{ name = \"half\", observable = \"R[0,0]\", crossing = \"rises\", level = 0.5, stop = true }]";
+    assert_eq!(steps(""), 1e5);
+    assert!(steps(event) <= 5e4 && steps(event) > 0.0, "{}", steps(event));
+}
