@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from . import _threads
@@ -38,6 +37,8 @@ def run_many(
     workers = max(1, min(threads, len(named)))
     # As many experiments at a time as there are threads, one thread each; a single one has all of them.
     options["threads"] = max(1, threads // workers)
+    from concurrent.futures import ThreadPoolExecutor  # a part of the time of the import that few programs need
+
     with ThreadPoolExecutor(workers, thread_name_prefix="didact-run") as pool:
         yield from _submit(named, pool, options)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
 
@@ -23,8 +22,10 @@ def number(threads: int | None) -> int:
 
 
 def _inside_a_worker() -> bool:
-    # multiprocessing, concurrent.futures, joblib (loky) and the nanny of Dask all start processes with a parent.
-    if multiprocessing.parent_process() is not None or "LOKY_WORKER" in os.environ:
+    # multiprocessing, concurrent.futures, joblib (loky) and the nanny of Dask all start processes with a parent, in which
+    # multiprocessing has been imported; here it is not, since that takes milliseconds.
+    process = sys.modules.get("multiprocessing.process")
+    if (process is not None and process.parent_process() is not None) or "LOKY_WORKER" in os.environ:
         return True
     distributed = sys.modules.get("distributed.worker")
     if distributed is None:
