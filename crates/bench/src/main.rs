@@ -12,6 +12,7 @@
 //! cargo run --release -p didact-bench -- spectra        # committees on power-law spectra, against L and width
 //! cargo run --release -p didact-bench -- own-units      # units without closed forms, against erf units
 //! cargo run --release -p didact-bench -- own-units-errors    # the same, with errors against precise runs (minutes)
+//! cargo run --release -p didact-bench -- estimates [PART]    # what `check` estimates for quick papers and examples, and what they take (minutes)
 //! ```
 //!
 //! | workload | what is computed |
@@ -33,6 +34,7 @@ mod cli;
 mod committee;
 mod cost;
 mod descent;
+mod estimates;
 mod formula;
 mod harness;
 mod lora;
@@ -50,6 +52,10 @@ fn main() {
             eprintln!("error: {problem}");
             std::process::exit(2);
         }
+        return;
+    }
+    if asked.first().is_some_and(|first| first == "estimates") {
+        estimates::lines(std::path::Path::new("."), asked.get(1).map(String::as_str));
         return;
     }
     let wants = |name: &str| asked.is_empty() || asked.iter().any(|a| a == name || a == "all");

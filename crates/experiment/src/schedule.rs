@@ -5,16 +5,19 @@
 use crate::source::{Diagnostic, Source};
 use didact_families::Model;
 use didact_model::composed_start::{Restart, Restarted};
-use didact_model::engine::available_gigabytes;
+use didact_model::constraint::Constraint;
+use didact_model::engine::{EngineStage, available_gigabytes};
 use didact_model::problem::ProblemError;
 use didact_model::start::{Continued, Start, StartError};
 use didact_model::trajectory::Statistics;
 use didact_model::{
     Cost, EndState, Engine, EngineError, Event, Monitor, Outcome, Problem, Record, Trajectory,
 };
+use didact_theory::OrderParameterOde;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Name of the event that ends a stage.
 pub(crate) const END_OF_STAGE: &str = "end of stage";
@@ -100,9 +103,32 @@ impl Schedule {
         own.chain(self.engine.added_events(&self.record)).collect()
     }
 
-    /// What the run needs, estimated from the sizes of its first stage; nothing is computed.
+    /// What the run needs, estimated from the sizes of its first stage and from single calls of its rule, which take milliseconds.
     pub fn cost(&self) -> Cost {
-        self.engine.cost(self.draft(), &self.record)
+        let cost = self.engine.cost(self.draft(), &self.record);
+        let part = self.expected_part();
+        Cost { steps: cost.steps.map(|steps| part * steps), seconds: part * cost.seconds, ..cost }
+    }
+
+    /// The part of a run after which an event is expected to end it: for fresh samples where theory has its first passage, if that is
+    /// found in milliseconds; half of it where nothing is known.
+    fn expected_part(&self) -> f64 {
+        let (problem, record) = (self.draft(), &self.record);
+        if !record.events.iter().any(|event| event.stops) {
+            return 1.0;
+        }
+        let (theory, record) = (OrderParameterOde::default(), Record { replicas: 1, ..record.clone() });
+        let small = problem.rule.shape().rows() * problem.spectrum.len() <= LARGEST_PILOT;
+        if !small || theory.admits(problem, &record).is_err() {
+            return 0.5;
+        }
+        let deadline = Deadline(Instant::now() + PILOT);
+        match theory.run(problem, &record, &deadline).map(|run| run.outcomes[0].clone()) {
+            Ok(Outcome::Stopped { at, .. }) => (at / record.end()).clamp(0.0, 1.0),
+            Ok(_) => 1.0,
+            // Theory takes longer than it may, or does not start there.
+            Err(_) => 0.5,
+        }
     }
 
     /// The problem of the first stage, as a check sees it: not to be run.
@@ -179,6 +205,18 @@ impl Schedule {
             self.stages.iter().map(PlannedStage::problem).collect::<Result<_, _>>()?;
         if let [only] = problems.as_slice() {
             return self.engine.run(only, &record, monitor);
+        }
+        if self.draft().training.samples.is_some() && self.engine.remembers_stages() {
+            let ends = self.stages.iter().map(|stage| stage.until);
+            let stages: Vec<EngineStage> = problems
+                .iter()
+                .cloned()
+                .zip(ends)
+                .map(|(problem, until)| EngineStage { problem, until })
+                .collect();
+            if let Some(run) = self.engine.run_stages(&stages, &record, monitor) {
+                return run;
+            }
         }
         let shared = ReplicaShare { monitor, replicas: f64::from(numbers.end - numbers.start) };
         let one = |r| self.run_replica(&problems, r, &shared);
@@ -392,9 +430,12 @@ fn check_training_set(
     let refuse = |message: String, hint: &str| {
         Err(Diagnostic::new(message).hint(hint).at_key(source, "training.stage"))
     };
-    if !engine.hands_over_weights() {
-        let message = format!("`{}` remembers every step of a training set: it has no stages", engine.name());
+    if !(engine.hands_over_weights() || engine.remembers_stages()) {
+        let message = format!("`{}` has no stages on a training set", engine.name());
         return refuse(message, "use engine `full-batch`, or a run without stages");
+    }
+    if engine.remembers_stages() {
+        check_remembered(stages, engine.name(), source)?;
     }
     if let Some(index) = stages.iter().position(|s| s.restart.is_some()) {
         // Rows drawn anew would need the teacher behind the labels.
@@ -414,6 +455,53 @@ fn check_training_set(
         );
     }
     Ok(())
+}
+
+/// What stages of mean-field theory have in common: its kernels couple all steps of one training set and one model.
+fn check_remembered(stages: &[PlannedStage], engine: &str, source: &Source) -> Result<(), Diagnostic> {
+    let first = &stages[0];
+    let key = |index: usize, part: &str| format!("training.stage.{index}.{part}");
+    if let Some(index) = stages.iter().position(|stage| stage.event.is_some()) {
+        let message = format!(
+            "`{engine}` solves all stages at once, with kernels that couple their steps: a stage ends at a time that is known beforehand"
+        );
+        let hint = "run once without stages, read the time of the passage from an event, and end the stage at that `time`";
+        return Err(Diagnostic::new(message).hint(hint).at_key(source, &key(index, "until")));
+    }
+    let same = |a: &Problem, b: &Problem| {
+        let fixed = |p: &Problem| {
+            let constraint = Constraint { weight_decay: 0.0, ..p.training.constraint };
+            (constraint, p.training.label_noise, p.training.inputs.clone(), p.clock)
+        };
+        fixed(a) == fixed(b)
+    };
+    // The last stage is the training outside of all stages.
+    let differs = |stage: &PlannedStage| stage.model != first.model || !same(&stage.draft, &first.draft);
+    if let Some(index) = stages.iter().position(differs) {
+        let message = format!(
+            "the stages of `{engine}` differ in the model, the label noise or a constraint: its equations are those of one training set \
+             and one model"
+        );
+        let hint = "change rates, momentum, weight decay, batches, noise or clipping from stage to stage; or use engine `full-batch`";
+        return Err(Diagnostic::new(message).hint(hint).at_key(source, &key(index.saturating_sub(1), "set")));
+    }
+    Ok(())
+}
+
+/// How long theory may take to say when an event is expected.
+const PILOT: Duration = Duration::from_millis(20);
+
+/// Rows times eigenspaces beyond which theory is not asked: a single one of its steps would take too long.
+const LARGEST_PILOT: usize = 64;
+
+/// Ends what takes longer.
+struct Deadline(Instant);
+
+impl Monitor for Deadline {
+    fn advance(&self, _fraction: f64) {}
+    fn cancelled(&self) -> bool {
+        Instant::now() > self.0
+    }
 }
 
 /// Spreads the progress of single replicas over the whole run; stages overlap in it, so it only grows to at most 1.

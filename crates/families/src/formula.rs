@@ -15,8 +15,8 @@ use didact_math::linalg::Mat;
 use didact_math::random::{RngAddress, Stream};
 use didact_model::problem::Problem;
 use didact_model::rule::{
-    Batch, BatchRule, CurvatureRule, Expansion, Jumps, Kick, LabelledRule, LocalRule, Sample, Shape,
-    central_differences, expand_one_by_one,
+    Batch, BatchRule, CurvatureRule, Expansion, Jumps, Kick, KinkPlane, LabelledRule, LocalRule, Sample,
+    Shape, central_differences, expand_one_by_one,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -587,5 +587,14 @@ impl CurvatureRule for FormulaRule {
                 frozen: self.graph.jumps_along(kicks, k..rows),
             }
         })
+    }
+
+    fn kink_planes(&self, scalars: &[f64]) -> Option<Vec<KinkPlane>> {
+        if !self.jumps().trained {
+            return Some(Vec::new());
+        }
+        let (k, rows) = (self.shape.trained, self.shape.rows());
+        let planes = self.graph.jump_planes(&self.slopes[..k], 0..k, (rows, scalars))?;
+        Some(planes.into_iter().map(|(normal, offset)| KinkPlane { normal, offset }).collect())
     }
 }

@@ -183,6 +183,15 @@ pub struct OptionError {
     pub problem: String,
 }
 
+/// A stage of a run that ends at a time.
+#[derive(Debug, Clone)]
+pub struct EngineStage {
+    /// What is learned and how.
+    pub problem: Problem,
+    /// The time of the whole run at which the stage ends.
+    pub until: f64,
+}
+
 /// Predicts or simulates any [`Problem`].
 pub trait Engine: Send + Sync {
     /// Name in descriptions, tables and files.
@@ -265,6 +274,22 @@ pub trait Engine: Send + Sync {
 
     /// True when a later stage of a schedule can go on with the same training set: the engine hands its rows over.
     fn hands_over_weights(&self) -> bool {
+        false
+    }
+
+    /// Runs stages that follow each other on one training set as one run. `None` where the stages are run one after the other, each
+    /// from where the one before it ended. Engines that remember every step cannot be begun in the middle.
+    fn run_stages(
+        &self,
+        _stages: &[EngineStage],
+        _record: &Record,
+        _monitor: &dyn Monitor,
+    ) -> Option<Result<Trajectory, EngineError>> {
+        None
+    }
+
+    /// True when [`Self::run_stages`] runs the stages of a training set.
+    fn remembers_stages(&self) -> bool {
         false
     }
 

@@ -37,6 +37,7 @@ pub mod rule;
 pub mod spectrum;
 pub mod start;
 pub mod teacher_student;
+pub mod timed;
 pub mod training;
 pub mod trajectory;
 

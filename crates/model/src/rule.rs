@@ -20,7 +20,7 @@ mod hidden;
 mod labelled;
 
 pub use batch::{Batch, BatchRule, Expansion, expand_one_by_one, kicks_one_by_one};
-pub use curvature::{CurvatureAverages, CurvatureRule, Jumps, central_differences};
+pub use curvature::{CurvatureAverages, CurvatureRule, Jumps, KinkPlane, central_differences};
 pub use hidden::{HiddenUnits, masked_rules};
 pub use labelled::LabelledRule;
 

@@ -46,8 +46,8 @@
 use crate::averages::{self, QuadratureEstimate};
 use crate::loss::Loss;
 use crate::rule::{
-    Averages, Batch, BatchRule, CurvatureRule, HiddenUnits, Jumps, Kick, LabelledRule, Law, LocalRule,
-    Needed, Sample, Shape, kicks_one_by_one,
+    Averages, Batch, BatchRule, CurvatureRule, HiddenUnits, Jumps, Kick, KinkPlane, LabelledRule, Law,
+    LocalRule, Needed, Sample, Shape, kicks_one_by_one,
 };
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -71,6 +71,10 @@ pub trait Student: Send + Sync + Debug {
     /// Whether ∂f/∂h_i jumps along a trained field, as that of a relu does.
     fn has_kinks(&self) -> bool {
         false
+    }
+    /// The planes in the space of the student's own fields on which ∂f/∂h_i jumps; `None` where they are not known.
+    fn kink_planes(&self, _scalars: &[f64]) -> Option<Vec<KinkPlane>> {
+        if self.has_kinks() { None } else { Some(Vec::new()) }
     }
 }
 
@@ -264,5 +268,12 @@ impl<S: Student, T: Teacher, F: ClosedForms<S, T>> LabelledRule for TeacherStude
 impl<S: Student, T: Teacher, F: ClosedForms<S, T>> CurvatureRule for TeacherStudent<S, T, F> {
     fn jumps(&self) -> Jumps {
         Jumps { trained: self.student.has_kinks(), frozen: false }
+    }
+
+    fn kink_planes(&self, scalars: &[f64]) -> Option<Vec<KinkPlane>> {
+        let mut planes = self.student.kink_planes(scalars)?;
+        let rows = self.shape().rows();
+        planes.iter_mut().for_each(|plane| plane.normal.resize(rows, 0.0));
+        Some(planes)
     }
 }

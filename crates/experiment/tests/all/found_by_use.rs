@@ -140,3 +140,68 @@ fn a_clock_of_steps_takes_whole_numbers() {
         STAGED.replace("times = [0, 1, 2]", "clock = \"steps\"\ntimes = { from = 0, to = 30, points = 4 }");
     assert!(checked(&whole).is_ok());
 }
+
+/// Line and band of a series without a group had different colours.
+#[test]
+fn a_band_without_a_group_has_the_colour_of_its_line() {
+    let text = r#"
+title = "Two bands"
+model = { family = "committee", students = 1, teachers = 1, activation = "erf(z/sqrt2)" }
+data = { dimension = 30 }
+training = { learning-rate = 1.0 }
+start = { q = [[0.25]], r = [[0.1]] }
+record = { times = { from = 0, to = 3, points = 4 }, observe = ["loss", "R[0,0]"], replicas = 4 }
+run = [{ name = "sgd", engine = "reduced" }]
+
+[[figure]]
+name = "bands"
+panel = [{ series = [{ run = "sgd", style = "band" }, { run = "sgd", y = "R[0,0]", style = "band" }] }]
+"#;
+    let folder = crate::common::empty_folder("two-bands");
+    let finished = checked(text).unwrap_or_else(|e| panic!("{e}")).execute(&folder, &NoMonitor).unwrap();
+    let drawing = std::fs::read_to_string(finished.folder.join("bands.svg")).unwrap();
+    // The value of an attribute of an element, `name="value"`.
+    let value = |element: &str, name: &str| -> Option<String> {
+        let (_, rest) = element.split_once(&format!(" {name}=\""))?;
+        Some(rest.split('"').next()?.to_string())
+    };
+    let paths = || drawing.split('<').filter(|element| element.starts_with("path"));
+    let coloured = |colour: &String| colour.starts_with('#');
+    // Regions are filled and partly transparent, lines are stroked and have no fill.
+    let bands: Vec<String> =
+        paths().filter(|p| value(p, "fill-opacity").is_some()).filter_map(|p| value(p, "fill")).collect();
+    let lines: Vec<String> = paths()
+        .filter(|p| value(p, "fill").is_none_or(|fill| fill == "none"))
+        .filter_map(|p| value(p, "stroke"))
+        .filter(coloured)
+        .collect();
+    assert_eq!(bands.len(), 2, "{drawing}");
+    assert_ne!(bands[0], bands[1]);
+    for band in &bands {
+        assert!(lines.contains(band), "band {band}, lines {lines:?}");
+    }
+}
+
+/// `check` said 210 s of a run that an event ends after 10 s. Theory knows when to expect the event; where it takes too long on a
+/// busy machine, half of the run is said.
+#[test]
+fn estimates_expect_the_event_that_ends_a_run() {
+    let text = |event: &str| {
+        format!(
+            "title = \"Ended early\"\n\
+             model = {{ family = \"committee\", students = 1, teachers = 1, activation = \"erf(z/sqrt2)\" }}\n\
+             data = {{ dimension = 100 }}\n\
+             training = {{ learning-rate = 1.0 }}\n\
+             start = {{ q = [[0.25]], r = [[0.1]] }}\n\
+             record = {{ times = [0, 1000], observe = [\"loss\"] {event} }}\n\
+             run = [{{ name = \"sgd\", engine = \"reduced\" }}]\n"
+        )
+    };
+    let steps = |event: &str| {
+        checked(&text(event)).unwrap_or_else(|e| panic!("{e}")).runs[0].schedule.cost().steps.unwrap()
+    };
+    let event =
+        ", event = [{ name = \"half\", observable = \"R[0,0]\", crossing = \"rises\", level = 0.5, stops = true }]";
+    assert_eq!(steps(""), 1e5);
+    assert!(steps(event) <= 5e4 && steps(event) > 0.0, "{}", steps(event));
+}

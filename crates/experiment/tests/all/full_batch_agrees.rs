@@ -1,6 +1,7 @@
 //! Mean-field theory and gradient descent in finite dimension: the same curves within their errors.
 
 use didact_families::Family;
+use didact_families::formula::FormulaModel;
 use didact_families::lora::LoraSingleIndex;
 use didact_families::multi_index::MultiIndex;
 use didact_families::quadratic::QuadraticNetworks;
@@ -107,5 +108,42 @@ fn decaying_rows_and_barred_directions_follow_mean_field_theory() {
     let barred = Constraint { off_frozen: true, ..decay };
     for constraint in [decay, barred] {
         compare(&constrained(problem(&three_units(), 400, 1.5, 4.0), constraint), &names, 4, 24);
+    }
+}
+
+/// At both sizes: what theory leaves out falls with d.
+#[test]
+fn units_with_kinks_follow_mean_field_theory() {
+    let relu = MultiIndex::single("relu", "z + 0.5z^2", Loss::HALF_SQUARE);
+    let two = MultiIndex {
+        students: 2,
+        weights: Some(vec![2.0, -1.5]),
+        biases: Some(vec![0.2, -0.4]),
+        ..MultiIndex::single("max(x,0.2*x)", "z", Loss::PseudoHuber { kappa: 1.0 })
+    };
+    let names = ["train_loss", "test_loss", "Q[0,0]", "R[0,0]"];
+    for (dimension, replicas) in [(200, 64), (800, 32)] {
+        compare(&problem(&relu, dimension, 0.8, 1.5), &names, 6, replicas);
+        compare(&problem(&two, dimension, 1.0, 1.5), &names, 6, replicas);
+    }
+    // Kinks of a formula are found in it.
+    let formula = FormulaModel::new(1, 1, 0, "0.5*(max(h1 - 0.3, 0) - v1 - e)^2");
+    compare(&problem(&formula, 500, 0.8, 1.5), &names, 5, 48);
+    // An adapter on a unit with a kink: the plane contains the frozen row, and moves with the amplitude.
+    let adapter = LoraSingleIndex::matched(0.4, "relu");
+    compare(&problem(&adapter, 500, 1.0, 2.0), &["train_loss", "Q[0,0]", "R[0,0]", "scalar[0]"], 5, 48);
+}
+
+#[test]
+fn trained_output_weights_and_biases_follow_mean_field_theory() {
+    let names = ["train_loss", "test_loss", "Q[0,0]", "R[0,0]", "scalar[0]", "scalar[3]"];
+    for activation in ["tanh", "relu"] {
+        let spec = MultiIndex {
+            students: 2,
+            train_output: true,
+            train_biases: true,
+            ..MultiIndex::single(activation, "z + 0.3z^2", Loss::HALF_SQUARE)
+        };
+        compare(&problem(&spec, 500, 1.0, 2.0), &names, 6, 48);
     }
 }

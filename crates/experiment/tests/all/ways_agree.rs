@@ -269,6 +269,7 @@ fn mean_field_theory_of_every_way_is_the_mean_of_training_sets() {
     ];
     let families = [
         json!({"family": "multi-index", "students": 2, "activation": "tanh", "link": "z"}),
+        json!({"family": "multi-index", "students": 2, "activation": "relu", "link": "z", "train-output": true, "train-biases": true}),
         json!({"family": "committee", "students": 1, "teachers": 1, "activation": "erf(z/sqrt2)", "train-output": true}),
         json!({"family": "quadratic-networks", "students": 1, "teachers": 1}),
     ];

@@ -229,3 +229,106 @@ set = { "training.momentum" = { rate = 2.0 }, "training.stage" = [{ until = { ti
     assert!(!near(&last("moving"), &last("stopped")), "a restart stops the rows");
     assert!(last("simulated-stages").iter().all(|x| x.is_finite()));
 }
+
+/// Kernels of mean-field theory go on across stages: a schedule says the same, to the last bit, and training sets agree.
+#[test]
+fn stages_of_mean_field_theory_are_a_piecewise_constant_schedule() {
+    let text = r#"
+title = "Stages of kernels"
+
+[model]
+family = "multi-index"
+activation = "tanh"
+link = "z"
+
+[data]
+dimension = 400
+samples-per-dimension = 2
+
+[training]
+learning-rate = 0.25
+scaling = "plain"
+label-noise = 0.2
+
+[start]
+students = { law = "sphere", radius = 1.0 }
+
+[record]
+clock = "steps"
+times = { from = 0, to = 6, points = 7 }
+observe = ["loss", "train_loss", "Q[0,0]", "R[0,0]"]
+replicas = 48
+
+[[run]]
+name = "schedule"
+engine = "dmft"
+samples = 4096
+set = { "training.learning-rate" = 1.0, "training.schedule" = "1 - 0.75*step(t - 2.5)" }
+
+[[run]]
+name = "stages"
+engine = "dmft"
+samples = 4096
+set = { "training.stage" = [{ until = { time = 3 }, set = { "training.learning-rate" = 1.0 } }] }
+
+[[run]]
+name = "moving"
+engine = "dmft"
+samples = 4096
+set = { "training.stage" = [{ until = { time = 3 }, set = { "training.learning-rate" = 0.5, "training.momentum" = { beta = 0.5 } } }, { until = { time = 5 }, set = { "training.momentum" = { beta = 0.5, kind = "nesterov" } } }] }
+
+[[run]]
+name = "simulated"
+engine = "full-batch"
+set = { "training.stage" = [{ until = { time = 3 }, set = { "training.learning-rate" = 1.0 } }] }
+
+[[run]]
+name = "simulated-moving"
+engine = "full-batch"
+set = { "training.stage" = [{ until = { time = 3 }, set = { "training.learning-rate" = 0.5, "training.momentum" = { beta = 0.5 } } }, { until = { time = 5 }, set = { "training.momentum" = { beta = 0.5, kind = "nesterov" } } }] }
+"#;
+    let folder = empty_folder("stages-of-kernels");
+    let finished = checked(text).unwrap().execute(&folder, &NoMonitor).unwrap_or_else(|e| panic!("{e:?}"));
+    assert!(finished.failures.is_empty(), "{:?}", finished.failures);
+    // Rows of a table: replica, time, and the observables.
+    let table = |run: &str| -> Vec<Vec<f64>> {
+        let text = std::fs::read_to_string(finished.folder.join(format!("{run}.csv"))).unwrap();
+        text.lines().skip(1).map(|line| line.split(',').map(|x| x.parse().unwrap()).collect()).collect()
+    };
+    assert_eq!(table("schedule"), table("stages"));
+    assert_ne!(table("schedule"), table("moving"));
+    for (theory, simulation) in [("stages", "simulated"), ("moving", "simulated-moving")] {
+        for column in 2..6 {
+            let mean = |run: &str| {
+                let last: Vec<f64> =
+                    table(run).iter().filter(|row| row[1] == 6.0).map(|row| row[column]).collect();
+                didact_math::random::statistics::SampleMean::of(last.into_iter())
+            };
+            let (a, b) = (mean(theory), mean(simulation));
+            let off = (a.value - b.value).abs();
+            assert!(off < 4.5 * a.error.hypot(b.error) + 2e-3, "{theory}, column {column}: {a:?} {b:?}");
+        }
+    }
+}
+
+#[test]
+fn stages_that_mean_field_theory_cannot_join_are_refused() {
+    let text = |stage: &str| {
+        format!(
+            r#"
+title = "Refused stages"
+model = {{ family = "multi-index", activation = "tanh", link = "z" }}
+data = {{ dimension = 40, samples-per-dimension = 2 }}
+training = {{ learning-rate = 0.25, scaling = "plain", stage = [{stage}] }}
+start = {{ students = {{ law = "sphere", radius = 1.0 }} }}
+record = {{ clock = "steps", times = {{ from = 0, to = 6, points = 7 }}, observe = ["loss"] }}
+run = [{{ name = "theory", engine = "dmft" }}]
+"#
+        )
+    };
+    let refusal = |stage: &str| checked(&text(stage)).err().map(|e| e.to_string()).unwrap_or_default();
+    let event = refusal(r#"{ until = { observable = "loss", crossing = "falls", level = 0.1 }, set = {} }"#);
+    assert!(event.contains("a stage ends at a time that is known beforehand"), "{event}");
+    let model = refusal(r#"{ until = { time = 2 }, set = { "model.link" = "z^2" } }"#);
+    assert!(model.contains("one training set") && model.contains("full-batch"), "{model}");
+}

@@ -12,7 +12,9 @@ use averages::Route;
 use didact_math::activation::Activation;
 use didact_model::averages::{QuadratureEstimate, by_quadrature, risk_by_quadrature};
 use didact_model::loss::Loss;
-use didact_model::rule::{Averages, Batch, Kick, Law, LocalRule, Needed, Sample, Shape, kicks_one_by_one};
+use didact_model::rule::{
+    Averages, Batch, Kick, KinkPlane, Law, LocalRule, Needed, Sample, Shape, kicks_one_by_one,
+};
 use didact_model::teacher_student::{ClosedForms, Student, Teacher, TeacherRows, TeacherStudent};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -72,6 +74,13 @@ impl Student for Hidden {
 
     fn has_kinks(&self) -> bool {
         self.activation.slope_jumps()
+    }
+
+    fn kink_planes(&self, _scalars: &[f64]) -> Option<Vec<KinkPlane>> {
+        let units = self.weights.len();
+        let kinks = || self.activation.kinks().iter().filter(|kink| kink.jump != 0.0);
+        let of_unit = |i: usize| kinks().map(move |kink| KinkPlane::of_field(units, i, kink.at));
+        Some((0..units).flat_map(of_unit).collect())
     }
 }
 

@@ -259,8 +259,12 @@ fn is_useful(network: &Network, signs: &[f64], student_signs: &[f64]) -> Result<
 pub(super) fn admits(spec: &LowRank, problem: &Problem) -> Result<(), Refusal> {
     let refuse = |key, message: String, hint: &str| Err(Refusal { key, message, hint: hint.into() });
     if problem.spectrum.eigenvalues() != [1.0] {
-        let message = "rank-one fine-tuning is defined for isotropic inputs".to_string();
-        return refuse("data.spectrum", message, "remove `spectrum` from [data]");
+        let message = "rank-one fine-tuning is defined for isotropic inputs: rows of W, u and û that are orthonormal then have independent fields \
+                       of variance 1, on which the output scale and the start off W rest; another covariance correlates them"
+            .to_string();
+        let hint =
+            "remove `spectrum` from [data], or write the model as a `formula`, which takes any spectrum";
+        return refuse("data.spectrum", message, hint);
     }
     let k = spec.units;
     let constraint = &problem.training.constraint;

@@ -2,7 +2,7 @@
 //!
 //!   student f = (1/m) Σ_j a_j σ(θ_j·x + b_j),   label y = h(z1, …, zk, e),  z_n = v_n·x,   loss ℓ(y, f),
 //!
-//! with a_j and b_j fixed. Montanari & Wang, *Phase Transitions for Feature Learning in Neural Networks* (2026), train it by
+//! with a_j and b_j fixed, or trained as scalars. Montanari & Wang, *Phase Transitions for Feature Learning in Neural Networks* (2026), train it by
 //! full-batch gradient descent for O(1) steps; the rule serves every other engine as well. The per-sample gradient
 //! carries 1/m: to move a wide student in O(1) steps take a learning rate proportional to m
 //! (docs/derivations/gd-phase-transitions.md#s2).
@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// A two-layer student with frozen second layer that learns a multi-index target.
+/// A two-layer student, its second layer frozen or trained, that learns a multi-index target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MultiIndex {
@@ -45,6 +45,12 @@ pub struct MultiIndex {
     /// b_j; all 0 unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub biases: Option<Vec<f64>>,
+    /// Trains the a_j as scalars.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub train_output: bool,
+    /// Trains the b_j as scalars, behind the a_j.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub train_biases: bool,
 }
 
 fn one() -> usize {
@@ -66,7 +72,19 @@ impl MultiIndex {
             loss,
             weights: None,
             biases: None,
+            train_output: false,
+            train_biases: false,
         }
+    }
+
+    /// a_j.
+    fn weights(&self) -> Vec<f64> {
+        self.weights.clone().unwrap_or_else(|| vec![1.0; self.students])
+    }
+
+    /// b_j.
+    fn biases(&self) -> Vec<f64> {
+        self.biases.clone().unwrap_or_else(|| vec![0.0; self.students])
     }
 
     fn parsed_link(&self) -> Result<Link, ModelError> {
@@ -78,7 +96,7 @@ impl MultiIndex {
 impl Family for MultiIndex {
     const NAME: &'static str = "multi-index";
     const SUMMARY: &'static str =
-        "a two-layer student with frozen second layer learns a formula of a few projections";
+        "a two-layer student, its second layer frozen or trained, learns a formula of a few projections";
 
     fn references(&self) -> Vec<Reference> {
         vec![
@@ -101,8 +119,7 @@ impl Family for MultiIndex {
                 return Err(ModelError::Zero { name });
             }
         }
-        let list = |name, given: &Option<Vec<f64>>, default| {
-            let list = given.clone().unwrap_or_else(|| vec![default; self.students]);
+        let list = |name, list: Vec<f64>| {
             if list.len() != self.students {
                 return Err(ModelError::Length { name, given: list.len(), expected: self.students });
             }
@@ -111,8 +128,8 @@ impl Family for MultiIndex {
                 None => Ok(list),
             }
         };
-        let weights = list("weights", &self.weights, 1.0)?;
-        let biases = list("biases", &self.biases, 0.0)?;
+        let weights = list("weights", self.weights())?;
+        let biases = list("biases", self.biases())?;
         let activation = activation::parse(&self.activation)
             .map_err(|source| ModelError::Activation { name: "activation", source })?;
         let link = self.parsed_link()?;
@@ -123,11 +140,21 @@ impl Family for MultiIndex {
         }
         let m = self.students as f64;
         let weights = weights.iter().map(|a| a / m).collect();
-        Ok(Arc::new(MultiIndexRule { activation, weights, biases, link, loss: self.loss }))
+        Ok(Arc::new(MultiIndexRule {
+            activation,
+            weights,
+            gains: vec![1.0 / m; self.students],
+            biases,
+            train_output: self.train_output,
+            train_biases: self.train_biases,
+            link,
+            loss: self.loss,
+        }))
     }
 
     fn starting_scalars(&self) -> Vec<f64> {
-        Vec::new()
+        let trained = |train: bool, list: Vec<f64>| if train { list } else { Vec::new() };
+        [trained(self.train_output, self.weights()), trained(self.train_biases, self.biases())].concat()
     }
 
     fn standard_noise(&self) -> f64 {
@@ -161,6 +188,15 @@ impl Family for MultiIndex {
                 biases: Some(vec![0.1, -0.3]),
                 ..Self::single("gelu", "z1+z2+z1*z2", huber(1.0))
             },
+            Self {
+                students: 2,
+                weights: Some(vec![1.5, -1.0]),
+                biases: Some(vec![0.1, -0.3]),
+                train_output: true,
+                train_biases: true,
+                ..Self::single("tanh", "z + 0.3z^2", huber(1.0))
+            },
+            Self { train_biases: true, ..Self::single("relu", "z^2", Loss::HALF_SQUARE) },
             Self { directions: 2, ..Self::single("poly(0, 0, 0.5)", "z1*z2*(1 + e)", huber(1.0)) },
         ]
     }

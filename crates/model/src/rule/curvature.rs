@@ -13,6 +13,29 @@ pub struct Jumps {
     pub frozen: bool,
 }
 
+/// A plane in the space of all fields, normal · h = offset, on which `kick` jumps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KinkPlane {
+    /// One number per field, trained fields first.
+    pub normal: Vec<f64>,
+    /// Where the plane is along its normal.
+    pub offset: f64,
+}
+
+impl KinkPlane {
+    /// Among so many fields, the plane on which one of them has this value.
+    pub fn of_field(rows: usize, field: usize, value: f64) -> Self {
+        let mut normal = vec![0.0; rows];
+        normal[field] = 1.0;
+        Self { normal, offset: value }
+    }
+
+    /// normal · h − offset.
+    pub fn height(&self, fields: &[f64]) -> f64 {
+        self.normal.iter().zip(fields).map(|(n, h)| n * h).sum::<f64>() - self.offset
+    }
+}
+
 /// Averages of ∂kick_i/∂h_j over trained i, j: what the population Hessian is made of.
 ///
 /// With isotropic inputs and h = F z, z the coordinates of the input in an orthonormal frame of the space that the rows
@@ -44,6 +67,12 @@ pub trait CurvatureRule: LocalRule {
         Jumps::default()
     }
 
+    /// The planes on which `kick` jumps along a trained field, at these scalars; `None` where it jumps elsewhere too, or where that is
+    /// not known.
+    fn kink_planes(&self, _scalars: &[f64]) -> Option<Vec<KinkPlane>> {
+        if self.jumps().trained { None } else { Some(Vec::new()) }
+    }
+
     /// G_i, the weight of block i of the Hessian (1/n) Σ G_i x xᵀ with respect to row i.
     ///
     /// For one trained row it is ∂kick/∂h. For many rows a family may give what is left of it, in units of the step that moves
@@ -65,6 +94,11 @@ impl dyn LocalRule + '_ {
     /// See [`CurvatureRule::jumps`]; nowhere unless the rule says so.
     pub fn jumps(&self) -> Jumps {
         self.curved().map(CurvatureRule::jumps).unwrap_or_default()
+    }
+
+    /// See [`CurvatureRule::kink_planes`]; none unless the rule says so.
+    pub fn kink_planes(&self, scalars: &[f64]) -> Option<Vec<KinkPlane>> {
+        self.curved().map_or(Some(Vec::new()), |rule| rule.kink_planes(scalars))
     }
 
     /// See [`CurvatureRule::row_weight`].
@@ -91,20 +125,35 @@ fn diagonal_curvature<R: LocalRule + ?Sized>(rule: &R, sample: &Sample, row: usi
     one[(row, row)]
 }
 
-/// ∂kick/∂h by central differences with an increment near the cube root of the machine precision.
+/// ∂kick/∂h by central differences with an increment near the cube root of the machine precision; one-sided where a plane on which the
+/// kick is known to jump is nearer than that, so that the jump is no part of the derivative.
 pub fn central_differences<R: LocalRule + ?Sized>(rule: &R, sample: &Sample, out: &mut Mat) {
     let shape = rule.shape();
     let mut fields = sample.fields.to_vec();
     let (mut above, mut below) = (Kick::new(shape), Kick::new(shape));
+    let planes = rule.curved().and_then(|rule| rule.kink_planes(sample.scalars)).unwrap_or_default();
+    let heights: Vec<f64> = planes.iter().map(|plane| plane.height(sample.fields)).collect();
     for k in 0..shape.rows() {
         let step = 6e-6 * sample.fields[k].abs().max(1.0);
-        fields[k] = sample.fields[k] + step;
+        let (mut up, mut down) = (step, step);
+        for (plane, height) in planes.iter().zip(&heights).filter(|(plane, _)| plane.normal[k] != 0.0) {
+            let distance = -height / plane.normal[k];
+            if distance.abs() <= step {
+                *(if distance >= 0.0 { &mut up } else { &mut down }) = 0.0;
+            }
+        }
+        if up + down == 0.0 {
+            // Between two planes that are next to each other, where nothing can be told.
+            (0..shape.trained).for_each(|i| out[(i, k)] = 0.0);
+            continue;
+        }
+        fields[k] = sample.fields[k] + up;
         rule.kick(&Sample { fields: &fields, ..*sample }, &mut above);
-        fields[k] = sample.fields[k] - step;
+        fields[k] = sample.fields[k] - down;
         rule.kick(&Sample { fields: &fields, ..*sample }, &mut below);
         fields[k] = sample.fields[k];
         for i in 0..shape.trained {
-            out[(i, k)] = (above.rows[i] - below.rows[i]) / (2.0 * step);
+            out[(i, k)] = (above.rows[i] - below.rows[i]) / (up + down);
         }
     }
 }

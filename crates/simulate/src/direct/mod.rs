@@ -15,6 +15,7 @@ use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
 use didact_model::engine::{Cost, EngineOptions, OptionError};
 use didact_model::problem::ProblemError;
 use didact_model::rule::{Batch, LocalRule};
+use didact_model::timed::{seconds_of_looks, seconds_per_kick};
 use didact_model::{
     EndState, Engine, EngineError, Kick, Monitor, Overlaps, Problem, Record, Sample, Shape, Trajectory, Way,
 };
@@ -57,10 +58,12 @@ impl Engine for Direct {
         let (rows, batch) = (problem.rule.shape().rows() as f64, problem.training.batch as f64);
         let at_a_time = (rayon::current_num_threads() as f64).min(replicas);
         let steps = problem.steps_of(record) * replicas;
+        let kick = seconds_per_kick(&*problem.rule, problem.training.batch);
         Cost {
             steps: Some(steps),
             memory: at_a_time * d * (rows + batch) * 8.0 + record.bytes(),
-            seconds: steps * batch * d * (2.2e-9 + 0.15e-9 * rows),
+            seconds: steps * batch * (d * (2.2e-9 + 0.15e-9 * rows) + kick)
+                + replicas * seconds_of_looks(problem, record, false),
         }
     }
 

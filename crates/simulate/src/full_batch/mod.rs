@@ -12,6 +12,7 @@ pub use trainer::Trainer;
 use crate::chain::{ReplicaOrder, run_replicas};
 use chain::FullBatchChain;
 use didact_model::engine::{Cost, EngineOptions, OptionError};
+use didact_model::timed::{seconds_of_looks, seconds_per_kick};
 use didact_model::{EndState, Engine, EngineError, Monitor, Problem, Record, Trajectory, Way};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -110,10 +111,15 @@ impl Engine for FullBatch {
         let replicas = f64::from(record.replicas);
         let steps = problem.steps_of(record) * replicas;
         let at_a_time = (rayon::current_num_threads() as f64).min(replicas);
+        // Inputs are drawn once, and read at every step and whenever the train loss is measured.
+        let drawing = replicas * n * d * 4e-9;
+        let looks = replicas * record.times.len() as f64;
+        let reading = (steps + 0.5 * looks) * n * d * problem.rule.shape().trained as f64 * 5e-10
+            + steps * n * seconds_per_kick(&*problem.rule, n as usize);
         Cost {
             steps: Some(steps),
             memory: n * d * 8.0 * at_a_time + record.bytes(),
-            seconds: steps * n * d * problem.rule.shape().trained as f64 * 4e-10,
+            seconds: drawing + reading + replicas * seconds_of_looks(problem, record, false),
         }
     }
 

@@ -23,6 +23,7 @@ use didact_math::random::BartlettFactor;
 use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
 use didact_model::engine::{Cost, EngineOptions, OptionError};
 use didact_model::rule::{Batch, LocalRule};
+use didact_model::timed::{seconds_of_looks, seconds_per_kick};
 use didact_model::{
     EndState, Engine, EngineError, Kick, Monitor, Overlaps, Problem, Record, Sample, Shape, Trajectory, Way,
 };
@@ -64,10 +65,15 @@ impl Engine for Reduced {
         let steps = problem.steps_of(record) * f64::from(record.replicas);
         // Fields and kicks of every sample, and the factor of the trained rows; frozen rows cost little beyond that.
         let factor = blocks * trained * trained * rows * 6e-10;
+        let kick = seconds_per_kick(&*problem.rule, problem.training.batch);
+        let alone = 1.1e-7 + batch * (rows * 4e-9 + kick) + factor;
+        // Replicas that step together share the vector registers.
+        let together = problem.rule.steps_in_lanes() && record.replicas >= 8;
+        let step = if together { 0.35 * alone } else { alone };
         Cost {
             steps: Some(steps),
             memory: blocks * rows * rows * 8.0 + record.bytes(),
-            seconds: steps * (1.2e-7 + batch * rows * 1.2e-8 + factor),
+            seconds: steps * step + f64::from(record.replicas) * seconds_of_looks(problem, record, false),
         }
     }
 

@@ -5,9 +5,10 @@ use super::points::{Points, Sampling};
 use super::process::Process;
 use crate::landscape::split;
 use didact_math::linalg::Mat;
-use didact_model::engine::{Cost, EngineOptions, OptionError};
+use didact_model::engine::{Cost, EngineOptions, EngineStage, OptionError};
 use didact_model::observable::Snapshot;
 use didact_model::problem::ProblemError;
+use didact_model::timed::seconds_of_looks;
 use didact_model::training::TrainingError;
 use didact_model::{
     Clock, EndState, Engine, EngineError, Monitor, Outcome, Overlaps, Problem, Record, Recorder, Trajectory,
@@ -83,7 +84,7 @@ impl Engine for Dmft {
         Cost {
             steps: Some(scrambles * t),
             memory: samples * t * m * (2.0 + rows) * 2.0,
-            seconds: work * 1e-9,
+            seconds: work * 1e-9 + scrambles * seconds_of_looks(problem, record, true),
         }
     }
 
@@ -154,10 +155,12 @@ impl Engine for Dmft {
         if problem.training.constraint.scalar_sphere.is_some() {
             return refuse("the equations know no sphere of scalars", "use engine `full-batch`");
         }
-        if problem.rule.jumps().trained {
+        let scalars = vec![1.0; problem.rule.shape().scalars];
+        if problem.rule.jumps().trained && problem.rule.kink_planes(&scalars).is_none() {
             return refuse(
-                "the unit has a kink, so that its mean response is not the mean of its derivative",
-                "use a smooth activation, or engine `full-batch`",
+                "the kick jumps on a curved surface of the fields, so that its mean response is not the mean of its derivative; \
+                 what is added is known for kinks of units, which are planes",
+                "write the kinks as functions of weighted sums of fields, or use engine `full-batch`",
             );
         }
         let gigabytes = self.gigabytes(problem, record);
@@ -185,17 +188,20 @@ impl Engine for Dmft {
         let end = steps_until(problem, record)?;
         let (equations, note) = equations(problem, end)?;
         let times = step_times(problem, end)?;
-        let solve = |scramble| self.solve_scramble(problem, &equations, record, (scramble, &times), monitor);
-        let replicas: Vec<Recorder> = (0..self.scrambles).map(solve).collect::<Result<_, _>>()?;
-        let (mut trajectory, end_states) = Trajectory::of_replicas(NAME, problem, record, replicas);
-        trajectory.notes = vec![
-            format!(
-                "{} scrambles of {} samples; replicas are scrambles, and their standard error is that of the sampling",
-                self.scrambles, self.sampling.samples
-            ),
-            note,
-        ];
-        Ok((trajectory, end_states))
+        self.solve((problem, &equations, note), record, &times, monitor)
+    }
+
+    fn remembers_stages(&self) -> bool {
+        true
+    }
+
+    fn run_stages(
+        &self,
+        stages: &[EngineStage],
+        record: &Record,
+        monitor: &dyn Monitor,
+    ) -> Option<Result<Trajectory, EngineError>> {
+        Some(self.solve_stages(stages, record, monitor))
     }
 }
 
@@ -258,7 +264,7 @@ pub fn equations(problem: &Problem, steps: usize) -> Result<(Equations, String),
         label_noise: t.label_noise,
         ..Equations::new(problem.rule.clone(), t.learning_rate, ratio, &start)
     }
-    .trained_at(t, &times)
+    .trained_at(&[(0, t)], &times)
     .map_err(ProblemError::from)?;
     let orthonormal = {
         let mut rest = equations.frozen();
@@ -297,13 +303,92 @@ pub fn equations(problem: &Problem, steps: usize) -> Result<(Equations, String),
     Ok((equations, note))
 }
 
+/// Times of the clock at the beginning of every step until the end of a record and after the last, and the first step of every stage.
+/// Steps of a stage are as long as its rates say.
+fn times_of_stages(stages: &[EngineStage], end: f64) -> Result<(Vec<f64>, Vec<usize>), EngineError> {
+    let (mut times, mut begins) = (vec![0.0_f64], Vec::new());
+    for stage in stages {
+        begins.push(times.len() - 1);
+        let problem = &stage.problem;
+        let until = stage.until.min(end);
+        let uneven =
+            problem.training.has_uneven_flow() && matches!(problem.clock, Clock::Flow | Clock::FlowPerUnit);
+        loop {
+            let now = times[times.len() - 1];
+            // A stage lasts as many steps as come nearest to its end.
+            let length = if uneven {
+                let rates = problem.training.rates_at(now).map_err(ProblemError::from)?;
+                let factor = problem.training.effective_factor(rates.momentum);
+                rates.learning_rate * factor / problem.flow_per_clock()
+            } else {
+                1.0 / steps_per_clock(problem)
+            };
+            if now + 0.5 * length > until {
+                break;
+            }
+            if times.len() > LARGEST_STEPS {
+                return Err(ProblemError::Training(TrainingError::FlowStandsStill).into());
+            }
+            times.push(now + length);
+        }
+    }
+    Ok((times, begins))
+}
+
 impl Dmft {
+    /// All scrambles of the samples.
+    fn solve(
+        &self,
+        (problem, equations, note): (&Problem, &Equations, String),
+        record: &Record,
+        times: &[f64],
+        monitor: &dyn Monitor,
+    ) -> Result<(Trajectory, Vec<EndState>), EngineError> {
+        let solve = |scramble| self.solve_scramble(problem, equations, record, (scramble, times), monitor);
+        let replicas: Vec<Recorder> = (0..self.scrambles).map(solve).collect::<Result<_, _>>()?;
+        let (mut trajectory, end_states) = Trajectory::of_replicas(NAME, problem, record, replicas);
+        trajectory.notes = vec![
+            format!(
+                "{} scrambles of {} samples; replicas are scrambles, and their standard error is that of the sampling",
+                self.scrambles, self.sampling.samples
+            ),
+            note,
+        ];
+        Ok((trajectory, end_states))
+    }
+
+    /// Stages that differ in training alone: the kernels go on, with other rates.
+    fn solve_stages(
+        &self,
+        stages: &[EngineStage],
+        record: &Record,
+        monitor: &dyn Monitor,
+    ) -> Result<Trajectory, EngineError> {
+        record.validate()?;
+        for stage in stages {
+            stage.problem.validate()?;
+            self.admits(&stage.problem, record)?;
+        }
+        let first = &stages[0].problem;
+        let (times, begins) = times_of_stages(stages, record.end())?;
+        let (mut equations, note) = equations(first, 0)?;
+        let trained: Vec<_> =
+            begins.iter().zip(stages).map(|(begin, stage)| (*begin, &stage.problem.training)).collect();
+        equations = equations.trained_at(&trained, &times).map_err(ProblemError::from)?;
+        Ok(self.solve((first, &equations, note), record, &times, monitor)?.0)
+    }
+
     fn gigabytes(&self, problem: &Problem, record: &Record) -> f64 {
         let shape = problem.rule.shape();
         let (m, p) = (shape.trained as f64, shape.rows() as f64);
         let steps = last_step(problem, record) as f64 + 1.0;
         // Normals, kicks and derivatives of every step.
-        self.sampling.samples as f64 * steps * (m + m + m * p) * 8e-9
+        let history = steps * (m + m + m * p) * 8e-9;
+        // Where kicks jump, about every second step a pair of paths begins on a plane, and remembers all steps after and before it.
+        let scalars = vec![1.0; shape.scalars];
+        let planes = problem.rule.kink_planes(&scalars).map_or(0, |planes| planes.len()) as f64;
+        let crossings = 0.5 * steps * planes * (1.5 * steps * m + 30.0) * 8e-9;
+        self.sampling.samples as f64 * (history + crossings)
     }
 
     /// All steps of one scramble of the samples.
@@ -347,8 +432,7 @@ impl Dmft {
             if measuring {
                 let (train, test) = process.losses();
                 snapshot = snapshot.with_train_loss(train).with_test_loss(test);
-                let batch =
-                    if problem.training.batches.is_some() { process.batch_loss() } else { Some(train) };
+                let batch = if process.has_batch() { process.batch_loss() } else { Some(train) };
                 snapshot = batch.into_iter().fold(snapshot, Snapshot::with_batch_loss);
             }
             let outcome = recorder.observe(time, due, &snapshot);

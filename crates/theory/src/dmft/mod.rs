@@ -7,6 +7,7 @@ mod estimate;
 mod factor;
 mod given;
 mod kernels;
+mod kinks;
 mod lanes;
 mod linear;
 mod linear_training;

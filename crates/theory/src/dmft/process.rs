@@ -3,6 +3,7 @@
 use super::LANES;
 use super::factor::Factor;
 use super::kernels::{Equations, Kernels};
+use super::kinks::Crossings;
 use super::memory::Layout;
 use super::points::Points;
 use super::step::{Buffers, Field, Step};
@@ -20,13 +21,13 @@ use didact_model::Sample;
 #[derive(Debug)]
 pub struct Process<'a> {
     equations: &'a Equations,
-    points: &'a mut Points,
+    pub(super) points: &'a mut Points,
     /// Kernels so far.
     pub kernels: Kernels,
     /// Trained scalars at the current step.
     pub scalars: Vec<f64>,
     /// Of Cov(v, W(0), W(1), …).
-    factor: Factor,
+    pub(super) factor: Factor,
     /// Responses to the frozen fields by Stein's lemma.
     stein: bool,
     /// Train and test loss of the last step, if found on the way.
@@ -37,6 +38,8 @@ pub struct Process<'a> {
     visits: Option<Visits>,
     /// What was drawn at the last step.
     visit: Option<Visit>,
+    /// What kinks of the units add to the responses; `None` for smooth units.
+    crossings: Option<Crossings>,
 }
 
 impl<'a> Process<'a> {
@@ -46,13 +49,16 @@ impl<'a> Process<'a> {
         let shape = equations.shape();
         let layout = points.history.layout;
         assert_eq!((layout.trained, layout.frozen), (shape.trained, shape.frozen), "points of other fields");
-        let jumps = equations.rule.jumps().frozen;
+        let kinked = equations.rule.jumps().trained;
+        // With kinks the derivative along the path is not all of the response: Stein's lemma knows the rest.
+        let jumps = equations.rule.jumps().frozen || kinked;
         let paths = !equations.all_hard() && !jumps;
         points.history.fit(if paths { shape.rows() } else { shape.trained });
         let lower = cholesky_psd(&equations.frozen()).expect("frozen rows have a Gram matrix");
         let factor = Factor::new(&lower);
         points.given.prepare(equations, &factor, paths);
         let visits = Visits::new(equations, points.origin, points.samples());
+        let crossings = kinked.then(|| Crossings::new(points.samples()));
         Self {
             equations,
             points,
@@ -64,6 +70,7 @@ impl<'a> Process<'a> {
             scalar_velocities: Vec::new(),
             visits,
             visit: None,
+            crossings,
         }
     }
 
@@ -101,10 +108,19 @@ impl<'a> Process<'a> {
         let measures = measures && self.equations.ways.is_none();
         let mut values = std::mem::take(&mut self.points.history);
         let step = Step { measures, ..self.step(t, values.layout, true) };
+        let planes = self.crossings.as_ref().map(|_| self.equations.rule.kink_planes(&self.scalars));
+        let planes = planes.flatten().unwrap_or_default();
+        let planes_now = Crossings::prepare(&step, &planes);
         let mut means = values.visit(
             step.sums().len(),
             || Buffers::new(&step),
-            |buffers, chunk, blocks| step.sample(chunk, blocks, self.points.weights_of(chunk), buffers),
+            |buffers, chunk, blocks| {
+                let weights = self.points.weights_of(chunk);
+                step.sample(chunk, blocks, weights, buffers);
+                if let Some(crossings) = &self.crossings {
+                    crossings.add_shares(&step, &planes_now, (chunk, blocks, weights), buffers);
+                }
+            },
             |buffers, out| step.collect(buffers, out),
         );
         let sums = step.sums();
@@ -118,7 +134,7 @@ impl<'a> Process<'a> {
         true
     }
 
-    fn layout(&self) -> Layout {
+    pub(super) fn layout(&self) -> Layout {
         self.points.history.layout
     }
 
@@ -132,7 +148,8 @@ impl<'a> Process<'a> {
             layout,
             given: &self.points.given,
             reads_frozen: self.points.given.reads_frozen(self.equations, slopes)
-                || visit.is_some_and(Visit::is_masked),
+                || visit.is_some_and(Visit::is_masked)
+                || self.crossings.is_some(),
             visit,
             stein: self.stein,
             measures: false,
@@ -247,6 +264,11 @@ impl<'a> Process<'a> {
             let n = self.points.samples() as f64;
             (train / n, test / n)
         })
+    }
+
+    /// Whether the last step saw a part of the samples only.
+    pub fn has_batch(&self) -> bool {
+        self.visit.as_ref().is_some_and(|visit| !visit.shares.is_empty())
     }
 
     /// The mean loss over the batch of the last step, of training by mini-batches.

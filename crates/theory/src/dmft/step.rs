@@ -119,7 +119,7 @@ pub(super) struct Buffers {
     /// C_ℓ(t,s), (i, s, j).
     products: Vec<Four>,
     /// X_s, (i, s, k).
-    response: Vec<Four>,
+    pub(super) response: Vec<Four>,
     /// dφ_i(t)/dv_n, or φ v; (i, n).
     frozen: Vec<Four>,
     kick: Kick,

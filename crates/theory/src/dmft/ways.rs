@@ -16,36 +16,56 @@ use didact_model::training::{GradientMap, Training, TrainingError, TrainingRates
 use didact_model::{Kick, LocalRule};
 use std::sync::Arc;
 
-/// A way of training with its rates at every step.
+/// Ways of training, one after the other, with their rates at every step.
 #[derive(Debug, Clone)]
 pub struct TrainedSteps {
-    training: Training,
+    /// First step of every stage, and how rows move in it.
+    stages: Vec<(usize, Training)>,
     /// Rates of steps 0, 1, …
     rates: Vec<TrainingRates>,
 }
 
 impl TrainedSteps {
-    /// Times of the clock at the beginning of every step; `None` for plain descent.
-    pub(super) fn new(training: &Training, times: &[f64]) -> Result<Option<Self>, TrainingError> {
-        if training.is_plain() {
+    /// First step and training of every stage, and times of the clock at the beginning of every step; `None` for plain descent in one
+    /// stage.
+    pub(super) fn new(stages: &[(usize, &Training)], times: &[f64]) -> Result<Option<Self>, TrainingError> {
+        if let [(_, training)] = stages
+            && training.is_plain()
+        {
             return Ok(None);
         }
-        let training = training.simplified();
-        let rates = times.iter().map(|t| training.rates_at(*t)).collect::<Result<_, _>>()?;
-        Ok(Some(Self { training, rates }))
+        let stages = stages.iter().map(|(begin, training)| (*begin, training.simplified())).collect();
+        let mut steps = Self { stages, rates: Vec::new() };
+        let rates = times.iter().enumerate().map(|(step, t)| steps.training_at(step).rates_at(*t));
+        steps.rates = rates.collect::<Result<_, _>>()?;
+        Ok(Some(steps))
     }
 
     fn at(&self, t: usize) -> TrainingRates {
         self.rates[t.min(self.rates.len() - 1)]
     }
 
+    /// Number of the stage that a step belongs to.
+    fn stage_at(&self, t: usize) -> usize {
+        self.stages.partition_point(|(begin, _)| *begin <= t) - 1
+    }
+
+    fn training_at(&self, t: usize) -> &Training {
+        &self.stages[self.stage_at(t)].1
+    }
+
+    /// Whether the gradient of some step is taken ahead of the rows.
     fn looks_ahead(&self) -> bool {
-        self.training.looks_ahead()
+        self.stages.iter().any(|(_, training)| training.looks_ahead())
+    }
+
+    fn has_input_noise(&self) -> bool {
+        self.stages.iter().any(|(_, training)| training.input_noise > 0.0)
     }
 
     /// 1 + ς² of input noise: what it adds to the part of the gradient that is white in the weights.
-    fn widening(&self) -> f64 {
-        1.0 + self.training.input_noise * self.training.input_noise
+    fn widening(&self, t: usize) -> f64 {
+        1.0 + self.training_at(t).input_noise.powi(2)
     }
 }
 
@@ -53,12 +73,16 @@ impl Equations {
     /// The same equations for another way of training, over so many steps with the clock in steps.
     pub fn trained(self, training: &Training, steps: usize) -> Result<Self, TrainingError> {
         let times: Vec<f64> = (0..=steps).map(|t| t as f64).collect();
-        self.trained_at(training, &times)
+        self.trained_at(&[(0, training)], &times)
     }
 
-    /// The same with given times of the clock at the beginning of every step.
-    pub(super) fn trained_at(self, training: &Training, times: &[f64]) -> Result<Self, TrainingError> {
-        Ok(Self { ways: TrainedSteps::new(training, times)?.map(Arc::new), ..self })
+    /// The same with the first step and the training of every stage, and given times of the clock at the beginning of every step.
+    pub(super) fn trained_at(
+        self,
+        stages: &[(usize, &Training)],
+        times: &[f64],
+    ) -> Result<Self, TrainingError> {
+        Ok(Self { ways: TrainedSteps::new(stages, times)?.map(Arc::new), ..self })
     }
 
     /// η of a step.
@@ -76,7 +100,7 @@ impl Equations {
         match &self.ways {
             None => self.step * self.step / self.ratio,
             Some(ways) => {
-                let wide = if from == to { ways.widening() } else { 1.0 };
+                let wide = if from == to { ways.widening(from) } else { 1.0 };
                 ways.at(from).learning_rate * ways.at(to).learning_rate / self.ratio * wide
             }
         }
@@ -84,16 +108,20 @@ impl Equations {
 
     /// Scalars after a step, from their velocities and mean slopes.
     pub(super) fn move_scalars(&self, t: usize, scalars: &mut [f64], speeds: &mut Vec<f64>, slopes: &[f64]) {
-        let rate = self.step_at(t) * self.scalar_ratio;
-        if self.ways.is_none() {
+        let Some(ways) = &self.ways else {
+            let rate = self.step_at(t) * self.scalar_ratio;
             scalars.iter_mut().zip(slopes).for_each(|(a, g)| *a -= rate * g);
             return;
-        }
+        };
+        let rate = self.step_at(t) * ways.training_at(t).scalar_ratio;
         speeds.resize(scalars.len(), 0.0);
         let beta = self.beta_at(t);
-        for ((a, q), g) in scalars.iter_mut().zip(speeds).zip(slopes) {
+        for ((a, q), g) in scalars.iter_mut().zip(&mut *speeds).zip(slopes) {
             *q = beta * *q - rate * g;
             *a += *q;
+        }
+        if ways.training_at(t).momentum.is_none() {
+            speeds.clear();
         }
     }
 }
@@ -120,7 +148,7 @@ impl Kernels {
         let TrainingRates { learning_rate: eta, momentum: beta, weight_decay: decay, .. } = ways.at(now);
         let response = |r: usize| {
             let own = &self.kicks_response[now][r];
-            if r == now { own.scaled(ways.widening()) } else { own.clone() }
+            if r == now { own.scaled(ways.widening(now)) } else { own.clone() }
         };
         // The part of the gradient that comes from kicks.
         let mut kick = Linear {
@@ -160,7 +188,7 @@ impl Kernels {
             }
         }
         self.velocities.scales.push(scales);
-        self.velocities.velocity = ways.training.momentum.is_some().then_some(velocity);
+        self.velocities.velocity = ways.training_at(now).momentum.is_some().then_some(velocity);
         next
     }
 
@@ -172,14 +200,16 @@ impl Kernels {
         }
         let mut read = next.clone();
         if ways.looks_ahead() {
-            if let Some(velocity) = &self.velocities.velocity {
+            if let Some(velocity) = &self.velocities.velocity
+                && ways.training_at(t).looks_ahead()
+            {
                 read.add(ways.at(t).momentum, (&velocity.initial, &velocity.drawn, &velocity.response));
             }
             let (row, star) = self.correlate(&read, equations);
             self.velocities.covariance.push(row[t].clone());
             self.velocities.frozen.push(star);
             self.velocities.ahead.push(read);
-        } else if ways.training.input_noise > 0.0 {
+        } else if ways.has_input_noise() {
             let (row, _) = self.correlate(&read, equations);
             self.velocities.covariance.push(row[t].clone());
         }
@@ -230,7 +260,10 @@ impl Kernels {
     /// Coefficients (a, b) in V_Y(t) = a V(t) + b V(t−1) of unit i: Y = Θ + β (Θ/ρ − Θ before).
     pub(super) fn ahead_of(&self, t: usize, i: usize, ways: &TrainedSteps) -> Option<(f64, f64)> {
         let beta = ways.at(t).momentum;
-        (ways.looks_ahead() && t > 0).then(|| (1.0 + beta / self.velocities.scales[t][i], -beta))
+        // A stage that begins after one without momentum begins at rest.
+        let moves = t > 0 && ways.training_at(t - 1).momentum.is_some();
+        (ways.training_at(t).looks_ahead() && moves)
+            .then(|| (1.0 + beta / self.velocities.scales[t][i], -beta))
     }
 
     /// The factor of Cov Y(t), for noise on the inputs.
@@ -279,19 +312,22 @@ pub(super) struct Visits {
     seen: Vec<bool>,
     /// Place of every sample in its epoch.
     slots: Vec<usize>,
-    masked: Vec<(f64, Arc<dyn LocalRule>)>,
+    /// The rules that samples may see in every stage, with their probabilities.
+    masked: Vec<Vec<(f64, Arc<dyn LocalRule>)>>,
 }
 
 impl Visits {
     pub(super) fn new(equations: &Equations, origin: (u64, u32), samples: usize) -> Option<Self> {
         let ways = equations.ways.clone()?;
-        let masked = ways.training.dropout.and_then(|keep| masked_rules(&equations.rule, keep));
+        let masked = |(_, training): &(usize, Training)| {
+            training.dropout.and_then(|keep| masked_rules(&equations.rule, keep)).unwrap_or_default()
+        };
         Some(Self {
             origin,
             samples,
             seen: vec![false; samples],
             slots: vec![0; samples],
-            masked: masked.unwrap_or_default(),
+            masked: ways.stages.iter().map(masked).collect(),
             ways,
         })
     }
@@ -317,16 +353,18 @@ impl Visits {
 
     /// What is drawn at step t; steps come in their order.
     pub(super) fn next(&mut self, t: usize, kernels: &Kernels) -> Visit {
-        let training = &self.ways.training;
+        let (stage, (begin, training)) = (self.ways.stage_at(t), &self.ways.stages[self.ways.stage_at(t)]);
+        // Epochs begin anew with every stage.
+        let since = t - begin;
         let mut visit = Visit { gradient: training.gradient, ..Visit::default() };
         if let Some(batches) = training.batches {
             let b = batches.fraction;
             if let Some(parts) = batches.batches_per_epoch() {
-                let (epoch, part) = (t / parts, t % parts);
-                let begins =
-                    t == 0 || (part == 0 && batches.order == didact_model::training::BatchOrder::Reshuffled);
+                let (epoch, part) = (since / parts, since % parts);
+                let begins = since == 0
+                    || (part == 0 && batches.order == didact_model::training::BatchOrder::Reshuffled);
                 if begins {
-                    let column = self.column(epoch * parts, 0);
+                    let column = self.column(begin + epoch * parts, 0);
                     let slots = column.iter().map(|u| ((u * parts as f64) as usize).min(parts - 1));
                     self.slots = slots.collect();
                 }
@@ -335,7 +373,7 @@ impl Visits {
                 let column = self.column(t, 0);
                 let stay = batches.leave_and_enter();
                 for (seen, place) in self.seen.iter_mut().zip(column) {
-                    *seen = match (stay, t, *seen) {
+                    *seen = match (stay, since, *seen) {
                         (None, _, _) | (_, 0, _) => place < b,
                         (Some((leave, _)), _, true) => place >= leave,
                         (Some((_, enter)), _, false) => place < enter,
@@ -366,10 +404,11 @@ impl Visits {
                 }
             }
         }
-        if !self.masked.is_empty() {
-            let mut sums = Vec::with_capacity(self.masked.len());
+        let masked = &self.masked[stage];
+        if !masked.is_empty() {
+            let mut sums = Vec::with_capacity(masked.len());
             let mut sum = 0.0;
-            for (probability, rule) in &self.masked {
+            for (probability, rule) in masked {
                 sum += probability;
                 sums.push(sum);
                 visit.rules.push(rule.clone());
@@ -386,6 +425,34 @@ impl Visit {
     /// Whether samples see masked rules, which read the frozen fields themselves.
     pub(super) fn is_masked(&self) -> bool {
         !self.rules.is_empty()
+    }
+
+    /// φ̃ of the samples with these numbers, at the fields of a batch.
+    pub(super) fn kicks(
+        &self,
+        rule: &Arc<dyn LocalRule>,
+        batch: &Batch,
+        samples: &[usize],
+        kicks: &mut [f64],
+    ) {
+        let (shape, n) = (rule.shape(), batch.size);
+        if self.rules.is_empty() {
+            rule.kick_batch(batch, kicks, &mut vec![0.0; shape.scalars]);
+        } else {
+            let (mut fields, mut kick) = (vec![0.0; shape.rows()], Kick::new(shape));
+            for (column, sample) in samples.iter().enumerate() {
+                self.rules[self.chosen[*sample]].kick(&batch.sample(column, &mut fields), &mut kick);
+                kick.rows.iter().enumerate().for_each(|(i, c)| kicks[i * n + column] = *c);
+            }
+        }
+        for (column, sample) in samples.iter().enumerate() {
+            let mut factor = self.shares.get(*sample).copied().unwrap_or(1.0);
+            if matches!(self.gradient, GradientMap::Clip(_)) {
+                let square = (0..shape.trained).map(|i| kicks[i * n + column].powi(2)).sum();
+                factor *= self.gradient.factor(square).unwrap_or(1.0);
+            }
+            (0..shape.trained).for_each(|i| kicks[i * n + column] *= factor);
+        }
     }
 
     /// φ̃(t), its derivatives and the slopes of the scalars of a chunk whose fields V_Y(t) are in place.

@@ -12,6 +12,7 @@ use didact_math::ode::{self, Direction, Method, Options, Saving, Solution, Stop,
 use didact_model::averages::seconds_per_call;
 use didact_model::engine::{Cost, EngineOptions, OptionError};
 use didact_model::observable::Snapshot;
+use didact_model::timed::seconds_of_looks;
 use didact_model::{
     EndState, Engine, EngineError, Monitor, Needed, Outcome, Overlaps, Problem, Record, Recorder, Shape,
     Statistics, Trajectory, Way,
@@ -26,6 +27,9 @@ use std::ops::ControlFlow;
 
 /// Averages of a run of usual length that are not continued from earlier ones: half of the right-hand sides of a multistep method.
 const NUMERICAL_CALLS: f64 = 1e3;
+
+/// Right-hand sides in closed form of a run of usual length.
+const CLOSED_CALLS: f64 = 1.5e3;
 
 /// Products of a right-hand side below which threads cost more than they give.
 const WORTH_THREADS: usize = 2_000_000;
@@ -198,7 +202,8 @@ impl Engine for OrderParameterOde {
         let call = 2e-7 + blocks * rows.powi(3) * 1e-9 + rows.powi(4) * 2e-10;
         // Averages without closed forms cost what they cost, by the rule and its units: one of them is timed.
         let timed = seconds_per_call(&*problem.rule, self.needed, self.numerical.accuracy());
-        let seconds = timed.map_or(5e3 * call, |seconds| NUMERICAL_CALLS * seconds);
+        let seconds = timed.map_or(CLOSED_CALLS * call, |seconds| NUMERICAL_CALLS * seconds)
+            + seconds_of_looks(problem, record, false);
         Cost {
             steps: None,
             memory: vectors + at_a_time * matrices + record.bytes(),

@@ -2,7 +2,9 @@
 
 use super::CommitteeRule;
 use didact_model::averages::QuadratureEstimate;
-use didact_model::rule::{Averages, Kick, Law, LocalRule, Needed, Sample, Shape};
+use didact_model::rule::{
+    Averages, CurvatureRule, Jumps, Kick, KinkPlane, Law, LocalRule, Needed, Sample, Shape,
+};
 
 /// f = Σ_i factor_i a_i σ(h_i), the a_i being trained: the committee at scalars factor_i a_i.
 #[derive(Debug)]
@@ -43,5 +45,19 @@ impl LocalRule for ScaledOutputs {
 
     fn risk_within(&self, law: &Law, accuracy: f64) -> QuadratureEstimate {
         self.rule.risk_within(&Law { scalars: &self.scaled(law.scalars), ..*law }, accuracy)
+    }
+
+    fn curved(&self) -> Option<&dyn CurvatureRule> {
+        Some(self)
+    }
+}
+
+impl CurvatureRule for ScaledOutputs {
+    fn jumps(&self) -> Jumps {
+        self.rule.jumps()
+    }
+
+    fn kink_planes(&self, scalars: &[f64]) -> Option<Vec<KinkPlane>> {
+        self.rule.kink_planes(scalars)
     }
 }

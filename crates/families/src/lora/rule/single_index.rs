@@ -7,7 +7,7 @@ use didact_math::simd::add_scaled;
 use didact_model::averages::QuadratureEstimate;
 use didact_model::loss::Loss;
 use didact_model::rule::{
-    Averages, Batch, BatchRule, CurvatureRule, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape,
+    Averages, Batch, BatchRule, CurvatureRule, Jumps, Kick, KinkPlane, Law, LocalRule, Needed, Sample, Shape,
 };
 use std::sync::Arc;
 
@@ -174,5 +174,11 @@ impl BatchRule for SingleIndexRule {
 impl CurvatureRule for SingleIndexRule {
     fn jumps(&self) -> Jumps {
         Jumps { trained: self.population.student.slope_jumps(), frozen: false }
+    }
+
+    fn kink_planes(&self, scalars: &[f64]) -> Option<Vec<KinkPlane>> {
+        let normal = self.neuron.weights(scalars)[..self.shape().rows()].to_vec();
+        let kinks = self.population.student.kinks().iter().filter(|kink| kink.jump != 0.0);
+        Some(kinks.map(|kink| KinkPlane { normal: normal.clone(), offset: kink.at }).collect())
     }
 }

@@ -7,7 +7,7 @@ use didact_math::simd::add_scaled;
 use didact_model::averages::QuadratureEstimate;
 use didact_model::loss::Loss;
 use didact_model::rule::{
-    Averages, Batch, BatchRule, CurvatureRule, Jumps, Kick, Law, LocalRule, Needed, Sample, Shape,
+    Averages, Batch, BatchRule, CurvatureRule, Jumps, Kick, KinkPlane, Law, LocalRule, Needed, Sample, Shape,
 };
 use std::sync::Arc;
 
@@ -159,5 +159,17 @@ impl BatchRule for AdapterRule {
 impl CurvatureRule for AdapterRule {
     fn jumps(&self) -> Jumps {
         Jumps { trained: self.student.slope_jumps(), frozen: false }
+    }
+
+    fn kink_planes(&self, scalars: &[f64]) -> Option<Vec<KinkPlane>> {
+        let (units, rank) = (self.mu.len(), self.rank);
+        let of_unit = |unit: usize| {
+            let mut normal = scalars[unit * rank..(unit + 1) * rank].to_vec();
+            normal.resize(rank + units, 0.0);
+            normal[rank + unit] = self.mu[unit];
+            let kinks = self.student.kinks().iter().filter(|kink| kink.jump != 0.0);
+            kinks.map(move |kink| KinkPlane { normal: normal.clone(), offset: kink.at })
+        };
+        Some((0..units).flat_map(of_unit).collect())
     }
 }

@@ -4,7 +4,7 @@
 
 use super::network::{Network, UNITS_PER_CALL};
 use didact_math::linalg::dot;
-use didact_model::rule::{Kick, Shape};
+use didact_model::rule::{Kick, KinkPlane, Shape};
 use didact_model::teacher_student::{Student, Teacher};
 
 /// The labels f(x; c, u); fields are W x, then u·x.
@@ -25,6 +25,17 @@ impl Teacher for Perturbed {
         let k = self.loading.len();
         self.network.output(&fields[..k], &self.loading, fields[k])
     }
+}
+
+/// The planes on which slopes of the units jump; `normal` writes how a unit is made of so many fields.
+fn planes(network: &Network, rows: usize, normal: impl Fn(usize, &mut [f64])) -> Vec<KinkPlane> {
+    let kinks = || network.activation.kinks().iter().filter(|kink| kink.jump != 0.0);
+    let of_unit = |i: usize| {
+        let mut unit = vec![0.0; rows];
+        normal(i, &mut unit);
+        kinks().map(move |kink| KinkPlane { normal: unit.clone(), offset: kink.at })
+    };
+    (0..network.units()).flat_map(of_unit).collect()
 }
 
 /// f(x; ĉ, û) with û trained and ĉ frozen, or trained as scalars.
@@ -86,6 +97,15 @@ impl Student for RankOne {
     fn has_kinks(&self) -> bool {
         self.network.activation.slope_jumps()
     }
+
+    fn kink_planes(&self, scalars: &[f64]) -> Option<Vec<KinkPlane>> {
+        let Network { strength, scale, .. } = self.network;
+        let loadings = self.loadings(scalars);
+        Some(planes(&self.network, 1 + loadings.len(), |i, normal| {
+            normal[0] = scale * strength * loadings[i];
+            normal[1 + i] = scale;
+        }))
+    }
 }
 
 /// A Σ_i λ_i σ(κ(w_i·x + Δ_i·x)) with rows Δ_i that are trained: all of the first layer.
@@ -125,6 +145,14 @@ impl Student for FullRank {
     fn has_kinks(&self) -> bool {
         self.network.activation.slope_jumps()
     }
+
+    fn kink_planes(&self, _scalars: &[f64]) -> Option<Vec<KinkPlane>> {
+        let k = self.network.units();
+        Some(planes(&self.network, 2 * k, |i, normal| {
+            normal[i] = self.network.scale;
+            normal[k + i] = self.network.scale;
+        }))
+    }
 }
 
 /// A Σ_i λ_i σ(v̂_i·x): k free rows that know nothing of W. With one unit, the single-index student.
@@ -160,6 +188,10 @@ impl Student for FromScratch {
 
     fn has_kinks(&self) -> bool {
         self.network.activation.slope_jumps()
+    }
+
+    fn kink_planes(&self, _scalars: &[f64]) -> Option<Vec<KinkPlane>> {
+        Some(planes(&self.network, self.network.units(), |i, normal| normal[i] = 1.0))
     }
 }
 

@@ -45,6 +45,68 @@ impl Graph {
         })
     }
 
+    /// The planes, (normal, offset) in the space of the first so many variables, on which these nodes can jump as one of the variables
+    /// in `moving` varies, with the other variables at given values. `None` where a node jumps on a surface that is no plane, or that
+    /// depends on a variable of which no value is given.
+    pub fn jump_planes(
+        &self,
+        nodes: &[NodeId],
+        moving: Range<usize>,
+        (space, others): (usize, &[f64]),
+    ) -> Option<Vec<(Vec<f64>, f64)>> {
+        let all = Tape::new(self, nodes, &[]);
+        let reached = self.reached(nodes);
+        let mut planes = Vec::new();
+        for place in (0..self.nodes.len()).filter(|place| reached[*place]) {
+            let (u, levels, piece): (NodeId, Vec<f64>, Box<dyn Fn(f64) -> f64>) = match &self.nodes[place] {
+                Operation::Apply(Elementary::Step | Elementary::Sign, u) => {
+                    (*u, vec![0.0], Box::new(|value| f64::from(value > 0.0)))
+                }
+                // There is no end of levels.
+                Operation::Apply(Elementary::Floor, u) => (*u, Vec::new(), Box::new(f64::floor)),
+                Operation::Sampled(function, u) => {
+                    let breaks = function.breaks().to_vec();
+                    let at = breaks.clone();
+                    (*u, breaks, Box::new(move |value| at.partition_point(|at| *at < value) as f64))
+                }
+                _ => continue,
+            };
+            let moves = moving.clone().any(|variable| self.uses(u, variable));
+            if !moves || !self.differs_across(&all, piece, u, place as u32) {
+                continue;
+            }
+            let (normal, constant) = self.affine(u, space, others).filter(|_| !levels.is_empty())?;
+            planes.extend(levels.iter().map(|level| (normal.clone(), level - constant)));
+        }
+        Some(planes)
+    }
+
+    /// The gradient of a node by the first so many variables and its value where they are 0, if it is affine in them and reads no
+    /// variable past the given ones.
+    fn affine(&self, node: NodeId, space: usize, others: &[f64]) -> Option<(Vec<f64>, f64)> {
+        if (space + others.len()..self.early.len()).any(|variable| self.uses(node, variable)) {
+            return None;
+        }
+        let tape = Tape::new(self, &[node], &[]);
+        let at = |point: &[f64]| {
+            let mut found = f64::NAN;
+            let variable = |v: usize| *point.get(v).or_else(|| others.get(v - space)).unwrap_or(&0.0);
+            tape.run_one(variable, |_, value| found = value);
+            found
+        };
+        let unit = |k: usize| (0..space).map(|v| f64::from(u8::from(v == k))).collect::<Vec<f64>>();
+        let constant = at(&vec![0.0; space]);
+        let normal: Vec<f64> = (0..space).map(|k| at(&unit(k)) - constant).collect();
+        let mut stream = Stream::at(RngAddress { seed: 3, replica: 0, step: 0, lane: 0 });
+        let fits = (0..CROSSINGS).all(|_| {
+            let point: Vec<f64> = (0..space).map(|_| 2.0 * stream.normal()).collect();
+            let terms: Vec<f64> = point.iter().zip(&normal).map(|(x, n)| x * n).collect();
+            let size = 1.0 + constant.abs() + terms.iter().map(|term| term.abs()).sum::<f64>();
+            (at(&point) - constant - terms.iter().sum::<f64>()).abs() < 1e-10 * size
+        });
+        fits.then_some((normal, constant))
+    }
+
     /// Whether the results of a tape differ on the two sides of a surface, where the argument u passes from one piece to another.
     fn differs_across(&self, all: &Tape, piece: impl Fn(f64) -> f64, u: NodeId, seed: u32) -> bool {
         let argument = Tape::new(self, &[u], &[]);

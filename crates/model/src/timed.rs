@@ -1,0 +1,81 @@
+//! How long kicks of a rule and looks at a state take, by the clock: a part of what runs are estimated to cost.
+
+use crate::observable::Snapshot;
+use crate::problem::Problem;
+use crate::record::Record;
+use crate::rule::{Batch, Kick, LocalRule, Sample};
+use didact_math::random::{RngAddress, Stream};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// A look that takes this long is timed only once.
+const LONG_LOOK: Duration = Duration::from_millis(2);
+
+/// Models of more rows are not looked at: their looks are few and take as long as their steps.
+const MOST_ROWS: usize = 64;
+
+/// Seconds that one replica spends on measuring the observables of a record at all of its times, from a look at the start.
+///
+/// A loss without a closed form is an integral, which may take longer than thousands of steps. Engines with samples at hand find train
+/// and test loss from these.
+pub fn seconds_of_looks(problem: &Problem, record: &Record, losses_at_hand: bool) -> f64 {
+    if problem.rule.shape().rows() > MOST_ROWS {
+        return 0.0;
+    }
+    let setting = problem.setting(record.seed, 0);
+    let start = match problem.dimension {
+        Some(_) => problem.start.draw(&setting),
+        None => problem.start.limit(setting.shape, setting.spectrum),
+    };
+    // What is wrong with a start is said elsewhere.
+    let Ok(start) = start else { return 0.0 };
+    let look = || {
+        let mut snapshot = Snapshot::new(&start, problem);
+        if losses_at_hand {
+            snapshot = snapshot.with_train_loss(0.0).with_test_loss(0.0);
+        }
+        let begin = Instant::now();
+        record.observables.iter().for_each(|observable| {
+            black_box(observable.measure(&snapshot));
+        });
+        begin.elapsed()
+    };
+    let first = look();
+    // The first look may fill tables that all others find.
+    let seconds = if first < LONG_LOOK { first.min(look()) } else { first };
+    seconds.as_secs_f64() * record.times.len() as f64
+}
+
+/// Samples that are timed at once, at most.
+const MOST_SAMPLES: usize = 64;
+/// How long kicks are repeated, and how often that is done: the least time is the least disturbed.
+const REPEATED: Duration = Duration::from_micros(200);
+const ROUNDS: usize = 3;
+
+/// Seconds that the kick of a sample takes in steps with so many samples.
+pub fn seconds_per_kick(rule: &dyn LocalRule, batch: usize) -> f64 {
+    let (shape, size) = (rule.shape(), batch.clamp(1, MOST_SAMPLES));
+    let mut stream = Stream::at(RngAddress { seed: 0, replica: 0, step: 0, lane: 0 });
+    let fields: Vec<f64> = (0..shape.rows() * size).map(|_| stream.normal()).collect();
+    let (scalars, noise) = (vec![1.0; shape.scalars], vec![0.0; size]);
+    let (mut kick, mut rows) = (Kick::new(shape), vec![0.0; shape.trained * size]);
+    let mut once = || {
+        if size == 1 {
+            rule.kick(&Sample { fields: &fields, scalars: &scalars, noise: 0.0 }, &mut kick);
+        } else {
+            rule.kick_batch(&Batch::new(&fields, size, &scalars, &noise), &mut rows, &mut kick.scalars);
+        }
+        black_box((&kick, &rows));
+    };
+    once();
+    let mut round = || {
+        let begin = Instant::now();
+        let mut calls = 0_u32;
+        while calls == 0 || begin.elapsed() < REPEATED {
+            once();
+            calls += 1;
+        }
+        begin.elapsed().as_secs_f64() / f64::from(calls)
+    };
+    (0..ROUNDS).map(|_| round()).fold(f64::INFINITY, f64::min) / size as f64
+}
