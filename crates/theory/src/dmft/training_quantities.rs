@@ -206,7 +206,7 @@ fn tracking(arguments: &Arguments) -> Result<Answer, QuantityError> {
 mod tests {
     use super::*;
 
-    fn ask(name: &str, inputs: &serde_json::Value) -> Result<Answer, QuantityError> {
+    fn ask(name: &str, inputs: &Value) -> Result<Answer, QuantityError> {
         let quantity = TRAINING.iter().find(|q| q.name == name).unwrap();
         quantity.evaluate(inputs.as_object().unwrap())
     }
