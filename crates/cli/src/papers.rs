@@ -157,7 +157,7 @@ impl Paper {
     pub(crate) fn estimate(&self, size: Size) -> Result<PlannedCost, Diagnostic> {
         self.figures.iter().try_fold(PlannedCost::default(), |sum, figure| {
             let experiment = Experiment::new(figure.source(self.key), size, None)?;
-            let seconds: f64 = experiment.runs.iter().map(|run| run.schedule.cost().seconds).sum();
+            let seconds: f64 = experiment.costs().iter().map(|cost| cost.seconds).sum();
             Ok(PlannedCost {
                 seconds: sum.seconds + seconds,
                 scan_points: sum.scan_points + experiment.scan_points(),

@@ -13,8 +13,10 @@ use crate::schedule::{FLUCTUATIONS, Schedule};
 use crate::source::{Diagnostic, Source};
 use crate::spectra;
 use crate::store::{Places, disk};
+use didact_model::Cost;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Fingerprint of the sources that compute tables and answers, made by the build script.
@@ -164,6 +166,22 @@ impl Experiment {
     /// Points of all scans together.
     pub fn scan_points(&self) -> usize {
         self.grids.iter().map(Vec::len).sum()
+    }
+
+    /// What every run needs, in the order of `runs`. When an event is expected to end a run is asked of theory at a few points of a sweep
+    /// only: to ask at all of them would take as long as a short experiment.
+    pub fn costs(&self) -> Vec<Cost> {
+        let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (index, run) in self.runs.iter().enumerate() {
+            places.entry(&run.name).or_default().push(index);
+        }
+        let mut parts = vec![1.0; self.runs.len()];
+        for all in places.values() {
+            let asked: BTreeSet<usize> = [0, all.len() / 2, all.len() - 1].into_iter().collect();
+            let sum: f64 = asked.iter().map(|n| self.runs[all[*n]].schedule.expected_part()).sum();
+            all.iter().for_each(|index| parts[*index] = sum / asked.len() as f64);
+        }
+        self.runs.iter().zip(parts).map(|(run, part)| run.schedule.cost(part)).collect()
     }
 
     /// What models have to say of their runs before they start, each remark once.

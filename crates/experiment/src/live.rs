@@ -151,8 +151,7 @@ impl Live {
     /// What it would take.
     pub fn plan(&self) -> LivePlan {
         let mut plan = LivePlan { scan_points: self.experiment.scan_points(), ..LivePlan::default() };
-        for run in &self.experiment.runs {
-            let cost = run.schedule.cost();
+        for (run, cost) in self.experiment.runs.iter().zip(self.experiment.costs()) {
             plan.memory = plan.memory.max(cost.memory);
             if predicts(run) {
                 plan.theory_seconds += cost.seconds;
@@ -178,7 +177,11 @@ impl Live {
     }
 
     /// Computes the scans. `may_go_on` is asked before every point; once it says no, scans that are not whole are left out.
-    pub fn scan(&mut self, monitor: &dyn Monitor, may_go_on: impl Fn() -> bool + Sync) -> Result<bool, Interrupted> {
+    pub fn scan(
+        &mut self,
+        monitor: &dyn Monitor,
+        may_go_on: impl Fn() -> bool + Sync,
+    ) -> Result<bool, Interrupted> {
         let experiment = &self.experiment;
         for (spec, grid) in experiment.resolved.scan.iter().zip(&experiment.grids) {
             let rows: Option<Vec<_>> = grid
@@ -188,8 +191,9 @@ impl Live {
                         return None;
                     }
                     let (inputs, _) = experiment.inputs_at(spec, point);
-                    let answer = quantities::compute(&spec.quantity, &inputs)
-                        .map(|answer| answer.into_iter().map(|(name, value)| (name.to_string(), value)).collect());
+                    let answer = quantities::compute(&spec.quantity, &inputs).map(|answer| {
+                        answer.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+                    });
                     Some((point.clone(), answer))
                 })
                 .collect();
@@ -238,7 +242,8 @@ impl Live {
     /// Names of the runs that have not begun at some point of the sweep.
     pub fn waiting(&self) -> Vec<&str> {
         let waits = |run: &&Run| !self.replicas.contains_key(&place(run));
-        let names: BTreeSet<&str> = self.experiment.runs.iter().filter(waits).map(|r| r.name.as_str()).collect();
+        let names: BTreeSet<&str> =
+            self.experiment.runs.iter().filter(waits).map(|r| r.name.as_str()).collect();
         names.into_iter().collect()
     }
 
@@ -328,7 +333,11 @@ impl Live {
             let drawn = guard::caught(|| format!("figure `{}`", spec.name), || drawable.figure(spec));
             let drawn = drawn.and_then(|figure| figure).and_then(|figure| {
                 let empty = |panel: &didact_figure::Panel| panel.layers.is_empty() && panel.insets.is_empty();
-                if figure.panels.iter().all(empty) { Err("nothing of it is done yet".into()) } else { Ok(figure) }
+                if figure.panels.iter().all(empty) {
+                    Err("nothing of it is done yet".into())
+                } else {
+                    Ok(figure)
+                }
             });
             (spec.name.clone(), drawn)
         };

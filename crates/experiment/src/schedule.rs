@@ -104,15 +104,16 @@ impl Schedule {
     }
 
     /// What the run needs, estimated from the sizes of its first stage and from single calls of its rule, which take milliseconds.
-    pub fn cost(&self) -> Cost {
+    ///
+    /// An event may end a run early: this is what it takes if that happens after this part of it ([`Self::expected_part`]).
+    pub fn cost(&self, part: f64) -> Cost {
         let cost = self.engine.cost(self.draft(), &self.record);
-        let part = self.expected_part();
         Cost { steps: cost.steps.map(|steps| part * steps), seconds: part * cost.seconds, ..cost }
     }
 
     /// The part of a run after which an event is expected to end it: for fresh samples where theory has its first passage, if that is
     /// found in milliseconds; half of it where nothing is known.
-    fn expected_part(&self) -> f64 {
+    pub fn expected_part(&self) -> f64 {
         let (problem, record) = (self.draft(), &self.record);
         if !record.events.iter().any(|event| event.stops) {
             return 1.0;

@@ -113,7 +113,12 @@ impl Monitor for Part<'_> {
 }
 
 /// Does some work and reports its progress meanwhile.
-fn reporting<T>(events: &Events, part: &Part, report: impl Fn(f64) -> Value + Sync, work: impl FnOnce() -> T) -> T {
+fn reporting<T>(
+    events: &Events,
+    part: &Part,
+    report: impl Fn(f64) -> Value + Sync,
+    work: impl FnOnce() -> T,
+) -> T {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let ticker = scope.spawn(|| {
@@ -156,7 +161,11 @@ fn answer_page(server: &Server, card: &Card, ask: &Ask, monitor: &SharedMonitor,
     let dragging = ask.mode == Mode::Drag;
     let source = ask.source(card);
     let experiment = source.as_ref().map_err(Clone::clone).and_then(|source| {
-        if dragging { Experiment::hasty(source.clone()) } else { Experiment::new(source.clone(), Size::Normal, None) }
+        if dragging {
+            Experiment::hasty(source.clone())
+        } else {
+            Experiment::new(source.clone(), Size::Normal, None)
+        }
     });
     let (source, experiment) = match (source, experiment) {
         (Ok(source), Ok(experiment)) => (source, experiment),
@@ -209,7 +218,8 @@ fn answer_page(server: &Server, card: &Card, ask: &Ask, monitor: &SharedMonitor,
         Err(Interrupted) => return interrupted(&whole, events),
     }
     let computed = begun.elapsed();
-    let pinned: Vec<_> = ask.pins.iter().take(pins::MOST).map(|text| server.pinned(card, text, monitor)).collect();
+    let pinned: Vec<_> =
+        ask.pins.iter().take(pins::MOST).map(|text| server.pinned(card, text, monitor)).collect();
     let shown = |live: &Live| {
         let mut outcome = live.outcome();
         for (number, figures) in pinned.iter().enumerate() {
@@ -244,7 +254,10 @@ fn answer_page(server: &Server, card: &Card, ask: &Ask, monitor: &SharedMonitor,
             return interrupted(&whole, events);
         }
     }
-    events.send("done", &json!({"complete": live.is_complete(), "notes": notes, "seconds": begun.elapsed().as_secs_f64()}));
+    events.send(
+        "done",
+        &json!({"complete": live.is_complete(), "notes": notes, "seconds": begun.elapsed().as_secs_f64()}),
+    );
 }
 
 /// Simulates in parts that double, so that points come soon and become more precise.
@@ -276,7 +289,8 @@ fn simulate(
 
 fn interrupted(part: &Part, events: &Events) {
     if !part.shared.cancelled() {
-        let note = "This takes too long here. While a knob turns it is left out; for all of it, run it on disk.";
+        let note =
+            "This takes too long here. While a knob turns it is left out; for all of it, run it on disk.";
         events.send("done", &json!({"complete": false, "notes": [note]}));
     }
 }
@@ -294,7 +308,8 @@ impl Server {
     /// The figures of a pinned description, theory alone. What cannot be computed has none.
     fn pinned(&self, card: &Card, text: &str, monitor: &SharedMonitor) -> Arc<Vec<(String, Figure)>> {
         let key = format!("{}\n{text}", card.id);
-        let known = |cache: &Vec<Pinned>| cache.iter().find(|(own, _)| *own == key).map(|(_, f)| Arc::clone(f));
+        let known =
+            |cache: &Vec<Pinned>| cache.iter().find(|(own, _)| *own == key).map(|(_, f)| Arc::clone(f));
         if let Some(figures) = known(&self.pinned.lock().unwrap_or_else(std::sync::PoisonError::into_inner)) {
             return figures;
         }
@@ -309,7 +324,12 @@ impl Server {
         figures
     }
 
-    fn computed_pin(&self, card: &Card, text: &str, monitor: &SharedMonitor) -> Option<Vec<(String, Figure)>> {
+    fn computed_pin(
+        &self,
+        card: &Card,
+        text: &str,
+        monitor: &SharedMonitor,
+    ) -> Option<Vec<(String, Figure)>> {
         let source = card.source(text);
         files::check(&source, &source.plain().ok()?, &card.files()).ok()?;
         let mut live = Live::new(Experiment::new(source, Size::Normal, None).ok()?);
@@ -320,7 +340,13 @@ impl Server {
         let part = Part::new(monitor, Instant::now() + LONGEST);
         live.predict(&part).ok()?;
         live.scan(&part, || true).ok()?;
-        Some(live.outcome().figures.into_iter().filter_map(|(name, figure)| Some((name, figure.ok()?))).collect())
+        Some(
+            live.outcome()
+                .figures
+                .into_iter()
+                .filter_map(|(name, figure)| Some((name, figure.ok()?)))
+                .collect(),
+        )
     }
 }
 
@@ -345,7 +371,8 @@ pub(crate) fn run(server: &Server, card: &Card, ask: &Ask, monitor: &SharedMonit
         Ok(pool) => pool,
         Err(diagnostic) => return events.send("error", &answer::error(&diagnostic)),
     };
-    let finished = reporting(events, &part, report, || pool.install(|| experiment.execute(&server.out, &part)));
+    let finished =
+        reporting(events, &part, report, || pool.install(|| experiment.execute(&server.out, &part)));
     match finished {
         Ok(finished) => {
             let number = server.keep_report(finished.folder.clone());
@@ -368,15 +395,18 @@ pub(crate) fn run(server: &Server, card: &Card, ask: &Ask, monitor: &SharedMonit
 pub(crate) fn save(server: &Server, card: &Card, ask: &Ask) -> Result<Value, Diagnostic> {
     let source = ask.source(card)?;
     if !card.files().is_empty() {
-        return Err(Diagnostic::new("this description reads files that lie beside it, so it must stay there")
-            .hint(format!("copy the text and save it beside {}", card.name)));
+        return Err(Diagnostic::new(
+            "this description reads files that lie beside it, so it must stay there",
+        )
+        .hint(format!("copy the text and save it beside {}", card.name)));
     }
     let experiment = Experiment::new(source.clone(), Size::Normal, None)?;
     // The name has letters, digits and dashes alone, whatever the title is, and differs where descriptions do.
     let file = server.out.join(format!("{}.toml", experiment.folder_name()));
     let written = std::fs::create_dir_all(&server.out).and_then(|()| std::fs::write(&file, &source.text));
     written.map_err(|error| {
-        Diagnostic::new(format!("cannot write {}: {error}", file.display())).hint("choose another folder with --out")
+        Diagnostic::new(format!("cannot write {}: {error}", file.display()))
+            .hint("choose another folder with --out")
     })?;
     Ok(json!({"file": file.display().to_string()}))
 }

@@ -116,7 +116,7 @@ fn check(input: &[u8], name: &str) -> String {
     }
     match Experiment::new(source, Size::Normal, None) {
         Ok(experiment) => {
-            let costs: f64 = experiment.runs.iter().map(|run| run.schedule.cost().memory).sum();
+            let costs: f64 = experiment.costs().iter().map(|cost| cost.memory).sum();
             format!("planned {} {}", experiment.runs.len(), costs.is_finite())
         }
         Err(error) => error.to_string(),

@@ -141,13 +141,12 @@ impl Prepared {
 
     /// Every run at every point: name, engine, index of the point and estimated cost.
     fn runs<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let one = |run: &didact::experiment::Run| {
-            let cost = run.schedule.cost();
+        let one = |(run, cost): (&didact::experiment::Run, didact::model::Cost)| {
             let row = json!({"run": run.name, "engine": run.schedule.engine.name(), "point": run.point.index,
                              "steps": cost.steps, "memory_bytes": cost.memory, "seconds": cost.seconds});
             python_of(py, &row)
         };
-        self.experiment.runs.iter().map(one).collect()
+        self.experiment.runs.iter().zip(self.experiment.costs()).map(one).collect()
     }
 
     /// What models have to say of their runs before they start.

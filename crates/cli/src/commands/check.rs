@@ -38,7 +38,7 @@ pub(crate) fn check(file: &Path, size: Size, as_json: bool) -> Result<Ending, Di
             complain!("warning: run `{}` would fail on this machine: {message}", run.name);
         }
     }
-    let costs: Vec<_> = experiment.runs.iter().map(|run| (run, run.schedule.cost())).collect();
+    let costs: Vec<_> = experiment.runs.iter().zip(experiment.costs()).collect();
     if as_json {
         let runs: Vec<_> = costs
             .iter()

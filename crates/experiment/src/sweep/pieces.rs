@@ -75,12 +75,12 @@ impl Job {
 /// All jobs of an experiment that are not kept yet, none of them divided.
 pub fn undivided(experiment: &Experiment, kept: &Kept) -> Vec<Piece> {
     let mut pieces = Vec::new();
-    for (index, run) in experiment.runs.iter().enumerate() {
+    for (index, (run, cost)) in experiment.runs.iter().zip(experiment.costs()).enumerate() {
         let missing = kept.missing_replicas(experiment, index);
         if missing.is_empty() {
             continue;
         }
-        let (cost, replicas) = (run.schedule.cost(), f64::from(run.schedule.replicas()));
+        let replicas = f64::from(run.schedule.replicas());
         for part in missing {
             let share = f64::from(part.end - part.start) / replicas;
             let job = Job::Run(index, part.start, part.end);

@@ -282,8 +282,9 @@ fn every_job(experiment: &Experiment) -> impl Iterator<Item = (Job, f64)> + '_ {
     let runs = experiment
         .runs
         .iter()
+        .zip(experiment.costs())
         .enumerate()
-        .map(|(index, run)| (Job::Run(index, 0, run.schedule.replicas()), run.schedule.cost().seconds));
+        .map(|(index, (run, cost))| (Job::Run(index, 0, run.schedule.replicas()), cost.seconds));
     let scans = experiment.grids.iter().enumerate().flat_map(|(scan, grid)| {
         (0..grid.len())
             .map(move |point| (Job::Scan(scan, point, point + 1), super::pieces::SCAN_POINT_SECONDS))

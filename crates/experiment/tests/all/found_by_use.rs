@@ -197,11 +197,9 @@ fn estimates_expect_the_event_that_ends_a_run() {
              run = [{{ name = \"sgd\", engine = \"reduced\" }}]\n"
         )
     };
-    let steps = |event: &str| {
-        checked(&text(event)).unwrap_or_else(|e| panic!("{e}")).runs[0].schedule.cost().steps.unwrap()
-    };
-    let event =
-        ", event = [{ name = \"half\", observable = \"R[0,0]\", crossing = \"rises\", level = 0.5, stops = true }]";
+    let steps =
+        |event: &str| checked(&text(event)).unwrap_or_else(|e| panic!("{e}")).costs()[0].steps.unwrap();
+    let event = ", event = [{ name = \"half\", observable = \"R[0,0]\", crossing = \"rises\", level = 0.5, stops = true }]";
     assert_eq!(steps(""), 1e5);
     assert!(steps(event) <= 5e4 && steps(event) > 0.0, "{}", steps(event));
 }
