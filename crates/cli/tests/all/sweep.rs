@@ -209,22 +209,22 @@ fn a_point_that_needs_too_much_memory_ends_neither_the_task_nor_the_others() {
             start = { students = { law = "sphere", radius = 1.0 } }
             record = { clock = "steps", times = [0, 1], observe = ["train_loss"], replicas = 1 }
             run = [{ name = "gd", engine = "full-batch" }]
-            sweep = { "data.dimension" = [10, 20, 30, 16000, 40] }
+            sweep = { "data.dimension" = [10, 20, 30, 8000, 40] }
         "#,
     );
     let program = env!("CARGO_BIN_EXE_didact");
-    let limited = format!("ulimit -v 4000000; exec {program} sweep work it.toml --shard 0/1 --threads 2");
+    let limited = format!("ulimit -v 1500000; exec {program} sweep work it.toml --shard 0/1 --threads 2");
     let output = Command::new("sh").current_dir(&place.folder).args(["-c", &limited]).output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", text(&output));
     let status = place.status();
     assert_eq!((&status["done"], &status["failed"]), (&4.into(), &1.into()), "{status}");
     assert_eq!(status["failures"][0]["kind"], "out-of-memory", "{status}");
-    assert!(status["failures"][0]["what"].as_str().unwrap().contains("16000"), "{status}");
+    assert!(status["failures"][0]["what"].as_str().unwrap().contains("8000"), "{status}");
     // What is there is drawn; what is not is said.
     let partial = place.command(&["run", "it.toml", "--no-compute"]).output().unwrap();
     assert_eq!(partial.status.code(), Some(3));
     assert!(
-        text(&partial).contains("1 of 5 points not computed yet (data.dimension = 16000)"),
+        text(&partial).contains("1 of 5 points not computed yet (data.dimension = 8000)"),
         "{}",
         text(&partial)
     );
