@@ -19,6 +19,11 @@ sweep = { "training.learning-rate" = [0.2, 0.4, 0.6, 0.8] }
 run = [{ name = "theory", engine = "ode" }, { name = "sgd", engine = "reduced" }]
 "#;
 
+/// The same, so long that it can be disturbed several times.
+fn longer() -> String {
+    LONG.replace("dimension = 2000", "dimension = 6000")
+}
+
 /// A folder of one test, with a description in it.
 struct Place {
     folder: PathBuf,
@@ -150,7 +155,7 @@ fn shares_in_any_order_give_what_one_machine_gives() {
 
 #[test]
 fn signals_end_a_share_in_good_order_and_it_goes_on_from_there() {
-    let place = Place::new("signals", LONG);
+    let place = Place::new("signals", &longer());
     for name in ["-TERM", "-USR1", "-INT"] {
         let before = reported(&place, "\"start\"");
         let mut command = place.command(&["sweep", "work", "it.toml", "--shard", "0/1", "--threads", "1"]);
@@ -170,7 +175,7 @@ fn signals_end_a_share_in_good_order_and_it_goes_on_from_there() {
 
 #[test]
 fn killed_processes_leave_nothing_wrong_behind() {
-    let place = Place::new("killed", LONG);
+    let place = Place::new("killed", &longer());
     for round in 0..4u32 {
         let before = reported(&place, "\"start\"");
         let mut command = place.command(&["sweep", "work", "it.toml", "--shard", "0/1", "--threads", "1"]);
@@ -376,7 +381,7 @@ fn tasks_that_still_wait_are_not_submitted_twice() {
 #[test]
 fn requeues_are_bounded_and_a_cancelled_task_stays_away() {
     for (restarts, name, requeued) in [("0", "-USR1", true), ("2", "-USR1", false), ("0", "-TERM", false)] {
-        let place = Place::new(&format!("requeue-{restarts}{name}"), LONG);
+        let place = Place::new(&format!("requeue-{restarts}{name}"), &longer());
         place.play("scontrol", "echo \"$@\" > requeued.txt");
         let mut command = place.command(&[
             "sweep",
