@@ -305,10 +305,11 @@ fn events_of(child: &mut Child) -> Receiver<TaskEvent> {
 /// Why a process died; no kind when somebody outside killed it.
 fn cause_of_death(status: ExitStatus, words: &str, oom_kills: u64) -> (Option<FailureKind>, String) {
     use std::os::unix::process::ExitStatusExt;
-    let last =
-        words.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_string();
-    if words.contains("memory allocation of") {
-        return (Some(FailureKind::OutOfMemory), last);
+    // A backtrace may follow what a process says first.
+    let line = |text: &str| words.lines().map(str::trim).find(|line| !line.is_empty() && line.contains(text));
+    let said = line("").unwrap_or_default();
+    if let Some(refused) = line("memory allocation of") {
+        return (Some(FailureKind::OutOfMemory), refused.into());
     }
     match status.signal() {
         Some(9) if oom_kills > 0 => (
@@ -318,11 +319,11 @@ fn cause_of_death(status: ExitStatus, words: &str, oom_kills: u64) -> (Option<Fa
         Some(9 | 15 | 2 | 1) => (None, "it was killed from outside".into()),
         Some(signal) => (
             Some(FailureKind::Crash),
-            format!("the process that computed it died of signal {signal}: {last}"),
+            format!("the process that computed it died of signal {signal}: {said}"),
         ),
         None => {
             let code = status.code().unwrap_or(-1);
-            (Some(FailureKind::Crash), format!("the process that computed it ended with code {code}: {last}"))
+            (Some(FailureKind::Crash), format!("the process that computed it ended with code {code}: {said}"))
         }
     }
 }
@@ -371,8 +372,9 @@ mod tests {
     #[test]
     fn memory_crashes_and_kills_from_outside_are_told_apart() {
         let signal = ExitStatus::from_raw;
-        let failed = "memory allocation of 80000000 bytes failed\n";
-        assert_eq!(cause_of_death(signal(6), failed, 0).0, Some(FailureKind::OutOfMemory));
+        let failed = "\nmemory allocation of 80000000 bytes failed\nstack backtrace:\n   0: here\n";
+        let told = "memory allocation of 80000000 bytes failed".to_string();
+        assert_eq!(cause_of_death(signal(6), failed, 0), (Some(FailureKind::OutOfMemory), told));
         assert_eq!(cause_of_death(signal(9), "", 1).0, Some(FailureKind::OutOfMemory));
         assert_eq!(cause_of_death(signal(9), "", 0).0, None);
         assert_eq!(cause_of_death(signal(11), "", 1).0, Some(FailureKind::Crash));

@@ -80,6 +80,9 @@ pub mod fuzzing {
     use crate::measures::Measured;
     use crate::npz;
     use crate::store::Answers;
+    use crate::sweep::log::TaskReport;
+    use crate::sweep::{Plan, Submission};
+    use std::path::Path;
 
     /// Reads an archive and two arrays of it, and says what it found.
     pub fn npz(bytes: &[u8]) -> String {
@@ -107,11 +110,17 @@ pub mod fuzzing {
         added.expect("a small archive")
     }
 
-    /// Reads a text as each of the JSON files of a run folder, and says as which it can be read.
+    /// Reads a text as each of the JSON files of a run folder or a sweep, and says as which it can be read.
     pub fn run_files(text: &str) -> String {
         let answers = serde_json::from_str::<Answers>(text).is_ok();
         let measured = serde_json::from_str::<Vec<Measured>>(text).is_ok();
         let judged = serde_json::from_str::<Vec<Judged>>(text).is_ok();
-        format!("answers {answers}, measures {measured}, claims {judged}")
+        let plan = serde_json::from_str::<Plan>(text).is_ok();
+        let submission = serde_json::from_str::<Submission>(text).is_ok();
+        let report = TaskReport::of_bytes(Path::new("task-0.log"), 0, text.as_bytes());
+        let (open, failed) = (report.open().len(), report.failed().len());
+        format!(
+            "answers {answers}, measures {measured}, claims {judged}, plan {plan}, submission {submission}, report {open} {failed}"
+        )
     }
 }

@@ -133,6 +133,7 @@ impl SweepStatus {
             .into_iter()
             .filter_map(|path| Plan::read(&path).ok().map(|plan| (path, plan)))
             .filter(|(_, plan)| plan.experiment == experiment.folder_name())
+            .filter(|(_, plan)| plan.pieces().all(|piece| piece.job.belongs_to(experiment)))
             .collect();
         let mut view = View::default();
         for (path, plan) in &plans {

@@ -96,7 +96,13 @@ fn share(arguments: &WorkArguments) -> Result<(PathBuf, usize), Diagnostic> {
         let path = arguments.plan.clone().expect("clap asks for one of both");
         let text = arguments.shard.clone().or_else(of_slurm).ok_or_else(no_share)?;
         let number = text.split('/').next().unwrap_or_default();
-        let task = number.parse().map_err(|_| Diagnostic::new(format!("`{text}` is no number of a task")))?;
+        let task: usize =
+            number.parse().map_err(|_| Diagnostic::new(format!("`{text}` is no number of a task")))?;
+        // Nothing is written for a plan that is none.
+        let tasks = Plan::read(&path)?.tasks.len();
+        if task >= tasks {
+            return Err(Diagnostic::new(format!("the plan has {tasks} tasks; there is no task {task}")));
+        }
         return Ok((path, task));
     };
     let (index, count) = match (&arguments.shard, of_slurm(), std::env::var("SLURM_ARRAY_TASK_COUNT").ok()) {
