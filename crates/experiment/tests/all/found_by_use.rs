@@ -200,8 +200,7 @@ fn estimates_expect_the_event_that_ends_a_run() {
     let steps = |event: &str| {
         checked(&text(event)).unwrap_or_else(|e| panic!("{e}")).runs[0].schedule.cost().steps.unwrap()
     };
-    let event =
-        ", event = [{ name = \"half\", observable = \"R[0,0]\", crossing = \"rises\", level = 0.5, stops = true }]";
+    let event = ", event = [{ name = \"half\", observable = \"R[0,0]\", crossing = \"rises\", level = 0.5, stops = true }]";
     assert_eq!(steps(""), 1e5);
     assert!(steps(event) <= 5e4 && steps(event) > 0.0, "{}", steps(event));
 }
