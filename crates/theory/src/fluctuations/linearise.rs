@@ -40,6 +40,8 @@ const COARSE_STEP: f64 = 1e-2;
 const SMALLEST_STEP: f64 = 1e-7;
 /// Relative accuracy of averages where a rule has none in closed form.
 const AVERAGES: f64 = 1e-6;
+/// The same where a difference with large steps is made of them.
+const ROUGH: f64 = 1e-4;
 
 impl<'a> Lineariser<'a> {
     pub(super) fn new(
@@ -49,7 +51,8 @@ impl<'a> Lineariser<'a> {
         start: &Overlaps,
         accuracy: f64,
     ) -> Self {
-        let mut averages = Averages { accuracy: Some(AVERAGES), ..Averages::new(variables.shape) };
+        // Whether there are closed forms is seen at any accuracy.
+        let mut averages = Averages { accuracy: Some(ROUGH), ..Averages::new(variables.shape) };
         let covariance = start.covariance(&problem.spectrum);
         problem.rule.averages(&law(problem, &covariance, &start.scalars), needed, &mut averages);
         let closed = averages.error == 0.0;
@@ -307,8 +310,7 @@ impl<'a> Lineariser<'a> {
         }
         let per_clock =
             self.problem.flow_per_clock() * self.problem.step_times_dimension() / training.batch as f64;
-        let symmetric = Mat::from_fn(n, n, |a, b| 0.5 * per_clock * (diffusion[(a, b)] + diffusion[(b, a)]));
-        symmetric
+        Mat::from_fn(n, n, |a, b| 0.5 * per_clock * (diffusion[(a, b)] + diffusion[(b, a)]))
     }
 
     /// Adds N_ik S_jl + N_il S_jk + N_jk S_il + N_jl S_ik, S_bb′ the covariance of (h_b, h_b′) given h: fields of single eigenspaces
@@ -417,7 +419,7 @@ impl<'a> Differences<'a> {
     }
 
     fn averages(&self, covariance: &Mat, scalars: &[f64]) -> Averages {
-        let mut out = Averages::new(self.problem.rule.shape());
+        let mut out = Averages { accuracy: Some(ROUGH), ..Averages::new(self.problem.rule.shape()) };
         let law = Law { covariance, scalars, ..*self.law };
         self.problem.rule.averages(&law, Needed::DriftAndNoise, &mut out);
         out

@@ -68,7 +68,7 @@ impl FluctuationTheory<'_> {
         observables: &[Arc<dyn Observable>],
     ) -> Result<Vec<Vec<f64>>, FluctuationError> {
         let path = self.follow_with_shift(times, &NoMonitor)?;
-        self.reached(&path, times)?;
+        Self::reached(&path, times)?;
         let observer = self.observer(observables);
         path.points
             .iter()

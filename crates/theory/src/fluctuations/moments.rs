@@ -225,18 +225,14 @@ fn by_scheme(
 /// A factor F of C = F Fᵀ with as many columns as C has rank.
 pub(super) fn factor(covariance: &Mat) -> Mat {
     let n = covariance.rows();
-    match cholesky_psd(covariance) {
-        Ok(lower) => {
-            let used: Vec<usize> = (0..n).filter(|&j| lower[(j, j)] > 0.0).collect();
-            Mat::from_fn(n, used.len(), |i, j| lower[(i, used[j])])
-        }
-        // Rounding may have left the covariance slightly outside the cone of Gram matrices.
-        Err(_) => {
-            let eigen = symmetric_eigen(covariance);
-            let used: Vec<usize> = (0..n).filter(|&j| eigen.values[j] > 0.0).collect();
-            Mat::from_fn(n, used.len(), |i, j| eigen.vectors[(i, used[j])] * eigen.values[used[j]].sqrt())
-        }
+    if let Ok(lower) = cholesky_psd(covariance) {
+        let used: Vec<usize> = (0..n).filter(|&j| lower[(j, j)] > 0.0).collect();
+        return Mat::from_fn(n, used.len(), |i, j| lower[(i, used[j])]);
     }
+    // Rounding may have left the covariance slightly outside the cone of Gram matrices.
+    let eigen = symmetric_eigen(covariance);
+    let used: Vec<usize> = (0..n).filter(|&j| eigen.values[j] > 0.0).collect();
+    Mat::from_fn(n, used.len(), |i, j| eigen.vectors[(i, used[j])] * eigen.values[used[j]].sqrt())
 }
 
 /// Means, then the lower triangle of second moments.

@@ -14,7 +14,7 @@ const STEP: f64 = 1e-4;
 /// The same where what is differenced is itself a sum over samples.
 const COARSE_STEP: f64 = 1e-2;
 /// The relative accuracy that is asked of averages without a closed form before they are differenced.
-const PRECISE: f64 = 1e-9;
+const PRECISE: f64 = 1e-6;
 /// Steps at which one-sided differences tell a jump from a curve.
 const JUMP_STEPS: [f64; 2] = [1e-6, 1e-7];
 /// A gradient jumps if its one-sided values differ by this share of the larger.

@@ -40,7 +40,7 @@ impl PathOptions {
         if closed || self.accuracy < 1e-5 {
             return (self.tolerance, self.tolerance.max(1e-9));
         }
-        (0.1 * self.accuracy, 1e-2 * self.accuracy)
+        (0.1 * self.accuracy, self.accuracy)
     }
 }
 

@@ -9,7 +9,7 @@ use super::variables::Variables;
 use didact_math::linalg::{Mat, dot, eigenvalues_general, solve};
 use didact_model::observable::{Observable, Snapshot};
 use didact_model::start::StartSpread;
-use didact_model::{Monitor, Needed, NoMonitor, Overlaps, Problem};
+use didact_model::{CurvatureRule, Monitor, Needed, NoMonitor, Overlaps, Problem};
 use std::sync::Arc;
 
 /// Numbers of the state for which the covariance is computed.
@@ -168,11 +168,11 @@ impl<'a> FluctuationTheory<'a> {
         observables: &[Arc<dyn Observable>],
     ) -> Result<Vec<Mat>, FluctuationError> {
         let path = self.follow(times, &NoMonitor)?;
-        self.reached(&path, times)?;
+        Self::reached(&path, times)?;
         path.points.iter().map(|point| self.projected(point, observables)).collect()
     }
 
-    pub(super) fn reached(&self, path: &Path, times: &[f64]) -> Result<(), FluctuationError> {
+    pub(super) fn reached(path: &Path, times: &[f64]) -> Result<(), FluctuationError> {
         match times.get(path.points.len()) {
             None => Ok(()),
             Some(wanted) => {
@@ -223,7 +223,7 @@ impl<'a> FluctuationTheory<'a> {
         relative: f64,
     ) -> Result<f64, FluctuationError> {
         let path = self.follow(&[time], &NoMonitor)?;
-        self.reached(&path, &[time])?;
+        Self::reached(&path, &[time])?;
         let observables = [observable.clone()];
         let point = &path.points[0];
         let gradients = self.observer(&observables).gradients(time, &point.state)?;
@@ -308,7 +308,7 @@ fn eigenvector(matrix: &Mat, value: f64) -> Vec<f64> {
 
 /// Refuses rows that coincide where the kick jumps.
 fn coinciding_rows(problem: &Problem, centre: &Overlaps) -> Result<(), FluctuationError> {
-    let jumps = problem.rule.curved().map(|rule| rule.jumps()).unwrap_or_default();
+    let jumps = problem.rule.curved().map(CurvatureRule::jumps).unwrap_or_default();
     if !jumps.trained && !jumps.frozen {
         return Ok(());
     }
