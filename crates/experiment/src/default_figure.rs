@@ -37,7 +37,8 @@ fn of_runs(experiment: &Experiment, first: &Run, results: &Results) -> Vec<Panel
     let times = &first.schedule.record.times;
     let spread = times.iter().copied().find(|t| *t > 0.0).zip(times.last().copied());
     // Saved times that span decades are meant to be seen so.
-    let log_times = spread.is_some_and(|(first, last)| times.len() > 4 && last / first > 10.0 * times.len() as f64);
+    let log_times =
+        spread.is_some_and(|(first, last)| times.len() > 4 && last / first > 10.0 * times.len() as f64);
     let x = Axis { label: first.schedule.draft().clock.label().into(), ..scaled(log_times) };
     let mut panels = Vec::new();
     for chosen in [losses, others] {
@@ -49,8 +50,7 @@ fn of_runs(experiment: &Experiment, first: &Run, results: &Results) -> Vec<Panel
                     continue;
                 }
                 let theory = run.schedule.engine.takes_infinite_dimension();
-                let swept: String =
-                    run.point.values.keys().map(|key| format!(", {{{key}}}")).collect();
+                let swept: String = run.point.values.keys().map(|key| format!(", {{{key}}}")).collect();
                 let by = if names.len() > 1 { format!(" ({name})") } else { String::new() };
                 series.push(Series {
                     run: Some((*name).to_string()),

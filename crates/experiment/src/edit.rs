@@ -92,11 +92,16 @@ impl Source {
         let document = DeTable::parse(&self.text).ok()?;
         let parts: Vec<&str> = path.split('.').collect();
         let owner = (0..parts.len()).rev().find_map(|length| {
-            let range = if length == 0 { None } else { Some(find(document.get_ref(), &parts[..length].join("."))?) };
+            let range =
+                if length == 0 { None } else { Some(find(document.get_ref(), &parts[..length].join("."))?) };
             Some((length, range))
         });
         let (length, range) = owner?;
-        let entry = format!("{} = {}", parts[length..].iter().map(|p| key(p)).collect::<Vec<_>>().join("."), inline(value)?);
+        let entry = format!(
+            "{} = {}",
+            parts[length..].iter().map(|p| key(p)).collect::<Vec<_>>().join("."),
+            inline(value)?
+        );
         let mut text = self.text.clone();
         let Some(range) = range else {
             // Keys of the description itself stand before its first table.
@@ -132,7 +137,10 @@ impl Source {
         let mut text = self.text.clone();
         if self.text[line..from].trim().is_empty() && (rest.is_empty() || rest.starts_with('#')) {
             text.replace_range(line..end, "");
-        } else if let Some(comma) = self.text[to..].find(|c: char| !c.is_whitespace()).filter(|at| self.text[to + at..].starts_with(',')) {
+        } else if let Some(comma) = self.text[to..]
+            .find(|c: char| !c.is_whitespace())
+            .filter(|at| self.text[to + at..].starts_with(','))
+        {
             text.replace_range(from..to + comma + 1, "");
         } else {
             let before = self.text[..from].trim_end();
@@ -164,7 +172,8 @@ fn within(
     match value.get_ref() {
         DeValue::Table(table) => find_entry(table, rest),
         DeValue::Array(list) => {
-            let (index, rest) = rest.split_once('.').map_or((rest, None), |(first, rest)| (first, Some(rest)));
+            let (index, rest) =
+                rest.split_once('.').map_or((rest, None), |(first, rest)| (first, Some(rest)));
             let entry = list.get(index.parse::<usize>().ok()?)?;
             within(entry, rest, entry.span())
         }
@@ -213,10 +222,14 @@ fn inline(value: &Value) -> Option<String> {
             None => float(number.as_f64()?),
         },
         Value::String(text) => quoted(text),
-        Value::Array(list) => format!("[{}]", list.iter().map(inline).collect::<Option<Vec<_>>>()?.join(", ")),
+        Value::Array(list) => {
+            format!("[{}]", list.iter().map(inline).collect::<Option<Vec<_>>>()?.join(", "))
+        }
         Value::Object(table) => {
-            let entry = |(name, value): (&String, &Value)| Some(format!("{} = {}", key(name), inline(value)?));
-            let entries = table.iter().filter(|(_, v)| !v.is_null()).map(entry).collect::<Option<Vec<_>>>()?;
+            let entry =
+                |(name, value): (&String, &Value)| Some(format!("{} = {}", key(name), inline(value)?));
+            let entries =
+                table.iter().filter(|(_, v)| !v.is_null()).map(entry).collect::<Option<Vec<_>>>()?;
             if entries.is_empty() { "{}".into() } else { format!("{{ {} }}", entries.join(", ")) }
         }
     })
@@ -231,7 +244,8 @@ fn float(number: f64) -> String {
 fn document(value: &Value) -> String {
     let none = Map::new();
     let all = value.as_object().unwrap_or(&none);
-    let tables = |value: &Value| value.as_array().is_some_and(|l| !l.is_empty() && l.iter().all(Value::is_object));
+    let tables =
+        |value: &Value| value.as_array().is_some_and(|l| !l.is_empty() && l.iter().all(Value::is_object));
     let mut text = String::new();
     let line = |name: &str, value: &Value| inline(value).map(|value| format!("{} = {value}\n", key(name)));
     for (name, value) in all.iter().filter(|(_, v)| !v.is_object() && !tables(v)) {
@@ -293,7 +307,11 @@ set = { "training.learning-rate" = 0.5 }
         for (path, value, line) in [
             ("model.students", json!(3), "students = 3"),
             ("model.family", json!("x\"y"), "family = 'x\"y' # which"),
-            ("data.spectrum.beta", json!(0.25), "spectrum = { kind = \"power-law\", levels = 4, beta = 0.25 }"),
+            (
+                "data.spectrum.beta",
+                json!(0.25),
+                "spectrum = { kind = \"power-law\", levels = 4, beta = 0.25 }",
+            ),
             ("run.1.engine", json!("direct"), "engine = \"direct\""),
             ("run.1.set", json!({"training.learning-rate": 2}), "set = { \"training.learning-rate\" = 2 }"),
             ("data.spectrum", json!({"kind": "isotropic"}), "spectrum = { kind = \"isotropic\" }"),
@@ -310,7 +328,11 @@ set = { "training.learning-rate" = 0.5 }
         for (path, value, line) in [
             ("model.activation", json!("relu"), "activation = \"relu\""),
             ("data.dimension", json!(100), "dimension = 100"),
-            ("data.spectrum.groups", json!(2), "spectrum = { kind = \"power-law\", levels = 4, beta = 0.5, groups = 2 }"),
+            (
+                "data.spectrum.groups",
+                json!(2),
+                "spectrum = { kind = \"power-law\", levels = 4, beta = 0.5, groups = 2 }",
+            ),
             ("training.learning-rate", json!(1e-7), "training.learning-rate = 1e-7"),
             ("run.0.tolerance", json!(1e-5), "tolerance = 1e-5"),
             ("about", json!("a\nb"), "about = \"\"\""),

@@ -165,6 +165,7 @@ impl Live {
 
     /// Computes every run that is a prediction.
     pub fn predict(&mut self, monitor: &dyn Monitor) -> Result<(), Interrupted> {
+        not_cancelled(monitor)?;
         let runs: Vec<&Run> = self.experiment.runs.iter().filter(|run| predicts(run)).collect();
         let share = 1.0 / runs.len().max(1) as f64;
         let done: Vec<_> = runs
@@ -178,7 +179,11 @@ impl Live {
     }
 
     /// Computes the scans. `may_go_on` is asked before every point; once it says no, scans that are not whole are left out.
-    pub fn scan(&mut self, monitor: &dyn Monitor, may_go_on: impl Fn() -> bool + Sync) -> Result<bool, Interrupted> {
+    pub fn scan(
+        &mut self,
+        monitor: &dyn Monitor,
+        may_go_on: impl Fn() -> bool + Sync,
+    ) -> Result<bool, Interrupted> {
         let experiment = &self.experiment;
         for (spec, grid) in experiment.resolved.scan.iter().zip(&experiment.grids) {
             let rows: Option<Vec<_>> = grid
@@ -188,8 +193,9 @@ impl Live {
                         return None;
                     }
                     let (inputs, _) = experiment.inputs_at(spec, point);
-                    let answer = quantities::compute(&spec.quantity, &inputs)
-                        .map(|answer| answer.into_iter().map(|(name, value)| (name.to_string(), value)).collect());
+                    let answer = quantities::compute(&spec.quantity, &inputs).map(|answer| {
+                        answer.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+                    });
                     Some((point.clone(), answer))
                 })
                 .collect();
@@ -209,6 +215,7 @@ impl Live {
 
     /// Simulates until every run has so many replicas, or all that it should have.
     pub fn simulate(&mut self, replicas: u32, monitor: &dyn Monitor) -> Result<(), Interrupted> {
+        not_cancelled(monitor)?;
         let runs: Vec<(&Run, u32)> = self
             .experiment
             .runs
@@ -238,7 +245,8 @@ impl Live {
     /// Names of the runs that have not begun at some point of the sweep.
     pub fn waiting(&self) -> Vec<&str> {
         let waits = |run: &&Run| !self.replicas.contains_key(&place(run));
-        let names: BTreeSet<&str> = self.experiment.runs.iter().filter(waits).map(|r| r.name.as_str()).collect();
+        let names: BTreeSet<&str> =
+            self.experiment.runs.iter().filter(waits).map(|r| r.name.as_str()).collect();
         names.into_iter().collect()
     }
 
@@ -328,7 +336,11 @@ impl Live {
             let drawn = guard::caught(|| format!("figure `{}`", spec.name), || drawable.figure(spec));
             let drawn = drawn.and_then(|figure| figure).and_then(|figure| {
                 let empty = |panel: &didact_figure::Panel| panel.layers.is_empty() && panel.insets.is_empty();
-                if figure.panels.iter().all(empty) { Err("nothing of it is done yet".into()) } else { Ok(figure) }
+                if figure.panels.iter().all(empty) {
+                    Err("nothing of it is done yet".into())
+                } else {
+                    Ok(figure)
+                }
             });
             (spec.name.clone(), drawn)
         };
@@ -438,6 +450,11 @@ fn place(run: &Run) -> Place {
 /// Whether a run is a prediction: its engine takes d to infinity, so that it has no replicas to wait for.
 fn predicts(run: &Run) -> bool {
     run.schedule.engine.takes_infinite_dimension()
+}
+
+/// Engines ask now and then; a short run may be over before the first time.
+fn not_cancelled(monitor: &dyn Monitor) -> Result<(), Interrupted> {
+    if monitor.cancelled() { Err(Interrupted) } else { Ok(()) }
 }
 
 /// Why there is no table.

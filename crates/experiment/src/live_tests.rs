@@ -98,7 +98,8 @@ fn parts_done_one_after_the_other_are_the_run_on_disk_to_the_bit() {
 #[test]
 fn what_waits_and_what_is_provisional_is_told_through_other_measures_too() {
     let mut live = live(TEXT);
-    let progress = |live: &Live| -> Vec<LiveProgress> { live.outcome().measures.iter().map(|m| m.progress).collect() };
+    let progress =
+        |live: &Live| -> Vec<LiveProgress> { live.outcome().measures.iter().map(|m| m.progress).collect() };
     assert_eq!(progress(&live), [LiveProgress::Waiting; 3]);
     live.predict(&NoMonitor).unwrap();
     assert_eq!(progress(&live), [LiveProgress::Final, LiveProgress::Waiting, LiveProgress::Waiting]);
@@ -159,7 +160,8 @@ fn a_description_without_a_figure_gets_one() {
     // Two points of the sweep, theory and simulation.
     assert_eq!(figure.panels[0].layers.len(), 4);
     didact_figure::to_svg(figure).unwrap();
-    let scans = "title = \"s\"\n[[scan]]\nname = \"p\"\nquantity = \"committee/plateau\"\nover = { M = [2, 3] }\n";
+    let scans =
+        "title = \"s\"\n[[scan]]\nname = \"p\"\nquantity = \"committee/plateau\"\nover = { M = [2, 3] }\n";
     let mut live = live(scans);
     assert!(live.scan(&NoMonitor, || true).unwrap() && live.is_complete());
     didact_figure::to_svg(live.outcome().figures[0].1.as_ref().unwrap()).unwrap();
@@ -173,8 +175,14 @@ fn replicas_in_parts_are_the_replicas_of_one_run_on_every_simulator() {
         ("reduced", TEXT.to_string()),
         ("direct", TEXT.to_string()),
         ("reduced", TEXT.replace("training = { learning-rate = 1.0 }", staged)),
-        ("full-batch", TEXT.replace("data = { dimension = 60 }", fixed).replace("{ name = \"theory\", engine = \"ode\" }, ", "")
-            .replace("run = \"theory\"", "run = \"sgd\"")),
+        (
+            "full-batch",
+            TEXT.replace("data = { dimension = 60 }", fixed)
+                .replace("learning-rate = 1.0 }", "learning-rate = 0.1, scaling = \"plain\" }")
+                .replace("[0.5, 1.0]", "[0.05, 0.1]")
+                .replace("{ name = \"theory\", engine = \"ode\" }, ", "")
+                .replace("run = \"theory\"", "run = \"sgd\""),
+        ),
     ] {
         let text = text.replace("engine = \"reduced\"", &format!("engine = \"{engine}\""));
         let live = live(&text);

@@ -22,19 +22,24 @@ fn main() {
             continue;
         }
         let text = std::fs::read_to_string(&file).expect("a description");
-        let folder = file.parent().and_then(Path::file_name).expect("a folder").to_string_lossy().into_owned();
+        let folder =
+            file.parent().and_then(Path::file_name).expect("a folder").to_string_lossy().into_owned();
         let name = file.file_stem().expect("a name").to_string_lossy().into_owned();
         cards.insert(title(&text), format!("{folder}--{name}"));
     }
     for runs in std::env::args().skip(1) {
         for file in files(Path::new(&runs)) {
-            if !file.ends_with("description.toml") || file.with_file_name("provenance.json").metadata().is_err() {
+            if !file.ends_with("description.toml")
+                || file.with_file_name("provenance.json").metadata().is_err()
+            {
                 continue;
             }
             let text = std::fs::read_to_string(&file).expect("a description");
             let Some(card) = cards.get(&title(&text)) else { continue };
             let names = text.split("[[figure]]").skip(1).filter_map(|figure| value(figure, "name"));
-            let drawing = names.filter_map(|name| std::fs::read_to_string(file.with_file_name(format!("{name}.svg"))).ok()).next();
+            let drawing = names
+                .filter_map(|name| std::fs::read_to_string(file.with_file_name(format!("{name}.svg"))).ok())
+                .next();
             if let Some(drawing) = drawing {
                 let pictures = NEAR.iter().map(|near| sketch(&drawing, *near));
                 let picture = pictures.reduce(|a, b| if a.len() <= SMALL { a } else { b }).expect("one");
@@ -77,7 +82,8 @@ fn sketch(drawing: &str, near: f64) -> String {
         let keep = element.starts_with("<path") || element.starts_with("<image");
         let is_text = element.contains("href=\"#");
         // Ticks: many strokes of two points each.
-        let is_ticks = element.matches('M').count() > 3 && element.matches('M').count() == element.matches('L').count();
+        let is_ticks =
+            element.matches('M').count() > 3 && element.matches('M').count() == element.matches('L').count();
         if keep && !is_text && !is_ticks {
             out += &bolder(&thinned(&element, near));
         }
@@ -124,7 +130,8 @@ fn thinned(element: &str, near: f64) -> String {
             ('M', [x, y]) => last = (*x, *y),
             _ => {}
         }
-        let words: Vec<String> = numbers.iter().map(|n| format!("{n:.1}").trim_end_matches(".0").to_string()).collect();
+        let words: Vec<String> =
+            numbers.iter().map(|n| format!("{n:.1}").trim_end_matches(".0").to_string()).collect();
         out.push_str(&format!("{command}{}", words.join(" ")));
     };
     let mut digits = String::new();

@@ -38,7 +38,11 @@ impl Writer {
                 self.html += &format!("<a id=\"{}\"></a>\n", escape(id));
             } else if let Some(kind) = trimmed.strip_prefix("```") {
                 let body: Vec<&str> = lines.by_ref().take_while(|l| l.trim() != "```").collect();
-                if kind == "math" { self.equation(&body.join("\n")) } else { self.html += &format!("<pre>{}</pre>\n", escape(&body.join("\n"))) }
+                if kind == "math" {
+                    self.equation(&body.join("\n"));
+                } else {
+                    self.html += &format!("<pre>{}</pre>\n", escape(&body.join("\n")));
+                }
             } else if trimmed.starts_with('#') {
                 let level = trimmed.bytes().take_while(|b| *b == b'#').count().min(4);
                 let inner = self.inline(trimmed.trim_start_matches('#').trim());
@@ -57,13 +61,18 @@ impl Writer {
                         None => items.last_mut().expect("one item").push_str(&format!(" {}", next.trim())),
                     }
                 }
-                let items: String = items.iter().map(|item| format!("<li>{}</li>", self.inline(item))).collect();
+                let items: String =
+                    items.iter().map(|item| format!("<li>{}</li>", self.inline(item))).collect();
                 self.html += &format!("<ul>{items}</ul>\n");
             } else if !trimmed.is_empty() {
                 let mut paragraph = trimmed.to_string();
                 let goes_on = |l: &&str| {
                     let l = l.trim();
-                    !(l.is_empty() || l.starts_with("```") || l.starts_with("<a id=") || l.starts_with('#') || l.starts_with('|'))
+                    !(l.is_empty()
+                        || l.starts_with("```")
+                        || l.starts_with("<a id=")
+                        || l.starts_with('#')
+                        || l.starts_with('|'))
                 };
                 while let Some(next) = lines.next_if(goes_on) {
                     paragraph += &format!(" {}", next.trim());
@@ -75,7 +84,8 @@ impl Writer {
     }
 
     fn equation(&mut self, tex: &str) {
-        let number = tex.split_once("\\tag{").and_then(|(_, rest)| rest.split_once('}')).map(|(number, _)| number);
+        let number =
+            tex.split_once("\\tag{").and_then(|(_, rest)| rest.split_once('}')).map(|(number, _)| number);
         let number = number.map_or(String::new(), |n| format!("<span class=number>({})</span>", escape(n)));
         let tex: String = explain::without_tag(tex).split_whitespace().collect::<Vec<_>>().join(" ");
         let drawn = self.prose.html(&format!("${tex}$"));
@@ -110,23 +120,29 @@ impl Writer {
             match first {
                 '`' | '$' if closed(first).is_some() => {
                     let (inner, after) = closed(first).expect("just looked");
-                    html += &if first == '`' { format!("<code>{}</code>", escape(inner)) } else { self.prose.html(&format!("${inner}$")) };
+                    html += &if first == '`' {
+                        format!("<code>{}</code>", escape(inner))
+                    } else {
+                        self.prose.html(&format!("${inner}$"))
+                    };
                     rest = after;
                 }
-                '[' => match link(rest) {
-                    Some((words, address, after)) => {
-                        let words = self.inline(words);
-                        html += &match local(address) {
-                            Some(address) => format!("<a href=\"{}\" rel=noreferrer>{words}</a>", escape(&address)),
-                            None => words,
-                        };
-                        rest = after;
-                    }
-                    None => {
-                        html.push('[');
-                        rest = &rest[1..];
-                    }
-                },
+                '<' if anchor(rest).is_some() => {
+                    let (id, after) = anchor(rest).expect("just looked");
+                    html += &format!("<a id=\"{}\"></a>", escape(id));
+                    rest = after;
+                }
+                '[' if link(rest).is_some() => {
+                    let (words, address, after) = link(rest).expect("just looked");
+                    let words = self.inline(words);
+                    html += &match local(address) {
+                        Some(address) => {
+                            format!("<a href=\"{}\" rel=noreferrer>{words}</a>", escape(&address))
+                        }
+                        None => words,
+                    };
+                    rest = after;
+                }
                 '*' if rest.starts_with("**") => {
                     strong = !strong;
                     html += if strong { "<strong>" } else { "</strong>" };
@@ -151,6 +167,11 @@ impl Writer {
     }
 }
 
+/// `<a id="…"></a>` at the beginning of a text: the name, and what follows.
+fn anchor(text: &str) -> Option<(&str, &str)> {
+    text.strip_prefix("<a id=\"")?.split_once("\"></a>").filter(|(id, _)| !id.contains(['<', '>']))
+}
+
 fn list_item(line: &str) -> Option<&str> {
     line.strip_prefix("- ").or_else(|| line.strip_prefix("* "))
 }
@@ -170,7 +191,8 @@ fn local(address: &str) -> Option<String> {
     }
     let (page, anchor) = address.split_once('#').unwrap_or((address, ""));
     let page = page.strip_suffix(".md")?;
-    explain::derivation(page).map(|_| if anchor.is_empty() { page.into() } else { format!("{page}#{anchor}") })
+    explain::derivation(page)
+        .map(|_| if anchor.is_empty() { page.into() } else { format!("{page}#{anchor}") })
 }
 
 #[cfg(test)]
@@ -187,7 +209,11 @@ mod tests {
             }
             let equations = html.matches("<div class=equation>").count();
             assert_eq!(equations, text.matches("```math").count(), "{page}");
-            let undrawn = html.split("<div class=equation>").skip(1).filter(|e| !e.split("</div>").next().unwrap().contains("<svg")).count();
+            let undrawn = html
+                .split("<div class=equation>")
+                .skip(1)
+                .filter(|e| !e.split("</div>").next().unwrap().contains("<svg"))
+                .count();
             assert_eq!(undrawn, 0, "{page}: equations that cannot be typeset");
         }
         assert!(html("../lora").is_none() && html("README").is_none());
@@ -198,8 +224,16 @@ mod tests {
         let mut writer = Writer::default();
         writer.blocks("A <b> **c** *d* `<e>` $x$ [f](#eq-1) [g](../guides/lora.md) [h](lora.md#eq-2) 2 * 3\n\n- one\n  more\n- two");
         let html = writer.html;
-        assert!(html.contains("A &lt;b&gt; <strong>c</strong> <em>d</em> <code>&lt;e&gt;</code> <svg"), "{html}");
-        assert!(html.contains("<a href=\"#eq-1\" rel=noreferrer>f</a> g <a href=\"lora#eq-2\" rel=noreferrer>h</a> 2 * 3"), "{html}");
+        assert!(
+            html.contains("A &lt;b&gt; <strong>c</strong> <em>d</em> <code>&lt;e&gt;</code> <svg"),
+            "{html}"
+        );
+        assert!(
+            html.contains(
+                "<a href=\"#eq-1\" rel=noreferrer>f</a> g <a href=\"lora#eq-2\" rel=noreferrer>h</a> 2 * 3"
+            ),
+            "{html}"
+        );
         assert!(html.contains("<ul><li>one more</li><li>two</li></ul>"), "{html}");
     }
 }

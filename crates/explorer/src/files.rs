@@ -36,7 +36,11 @@ fn collect(value: &Value, is_file: bool, keys: &BTreeSet<&str>, found: &mut BTre
 }
 
 /// Refuses a description that names a file which is not among those of its card.
-pub(crate) fn check(source: &Source, description: &Value, allowed: &BTreeSet<String>) -> Result<(), Diagnostic> {
+pub(crate) fn check(
+    source: &Source,
+    description: &Value,
+    allowed: &BTreeSet<String>,
+) -> Result<(), Diagnostic> {
     match named(description).into_iter().find(|file| !allowed.contains(file)) {
         None => Ok(()),
         Some(file) => {
@@ -77,7 +81,8 @@ mod tests {
         let source = Source { name: "t.toml".into(), text: "title = \"t\"\npath = \"b.csv\"\n".into() };
         let allowed: BTreeSet<String> = ["a.csv".to_string()].into();
         assert!(check(&source, &json!({"data": {"spectrum": {"path": "a.csv"}}}), &allowed).is_ok());
-        let refused = check(&source, &json!({"data": {"spectrum": {"path": "b.csv"}}}), &allowed).unwrap_err();
+        let refused =
+            check(&source, &json!({"data": {"spectrum": {"path": "b.csv"}}}), &allowed).unwrap_err();
         assert!(refused.message.contains("`b.csv` (line 2)"), "{refused}");
     }
 }

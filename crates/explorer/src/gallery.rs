@@ -74,12 +74,16 @@ pub fn examples() -> Vec<Card> {
     let card = |(name, text): &(&str, &str)| {
         let mut text = (*text).to_string();
         if text.contains("\"spectrum.csv\"") {
-            let numbers: Vec<&str> = SPECTRUM.lines().filter(|l| !l.starts_with('#') && !l.is_empty()).collect();
+            let numbers: Vec<&str> =
+                SPECTRUM.lines().filter(|l| !l.starts_with('#') && !l.is_empty()).collect();
             let all = format!("{{ kind = \"explicit\", eigenvalues = [{}] }}", numbers.join(", "));
             text = text
                 .replace("{ kind = \"file\", path = \"spectrum.csv\", groups = 16 }", &all)
                 .replace("{ kind = \"file\", path = \"spectrum.csv\" }", &all)
-                .replace("eigenvalues (or data) from a file", "eigenvalues as a list (the example on disk reads a file)");
+                .replace(
+                    "eigenvalues (or data) from a file",
+                    "eigenvalues as a list (the example on disk reads a file)",
+                );
         }
         Card {
             id: format!("examples/{name}"),
@@ -166,16 +170,24 @@ mod tests {
         }
         for card in &cards {
             assert!(card.files().is_empty(), "{}", card.id);
-            Experiment::new(card.source(&card.text), Size::Normal, None).unwrap_or_else(|e| panic!("{}: {e}", card.id));
+            Experiment::new(card.source(&card.text), Size::Normal, None)
+                .unwrap_or_else(|e| panic!("{}: {e}", card.id));
         }
     }
 
     #[test]
     fn thumbnails_are_small_drawings_without_scripts() {
         for (name, picture) in THUMBNAILS {
-            assert!(picture.starts_with("<svg ") && picture.len() < 30_000, "{name}: {} bytes", picture.len());
+            assert!(
+                picture.starts_with("<svg ") && picture.len() < 30_000,
+                "{name}: {} bytes",
+                picture.len()
+            );
             let links = picture.matches("href").count();
-            assert!(!picture.contains("script") && links == picture.matches("href=\"data:image/png;").count(), "{name}");
+            assert!(
+                !picture.contains("script") && links == picture.matches("href=\"data:image/png;").count(),
+                "{name}"
+            );
         }
         for card in examples() {
             assert!(card.id == "examples/blank" || thumbnail(&card.id).is_some(), "{}", card.id);

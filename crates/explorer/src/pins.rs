@@ -10,7 +10,11 @@ const GREYS: [(&str, Stroke); 3] =
 pub(crate) const MOST: usize = GREYS.len();
 
 /// Draws the curves of the figures of a pinned state, `number` counted from 0, into those of the same name.
-pub(crate) fn draw(figures: &mut [(String, Result<Figure, String>)], pinned: &[(String, Figure)], number: usize) {
+pub(crate) fn draw(
+    figures: &mut [(String, Result<Figure, String>)],
+    pinned: &[(String, Figure)],
+    number: usize,
+) {
     let (grey, stroke) = &GREYS[number % MOST];
     for (name, figure) in figures {
         let Ok(figure) = figure else { continue };
@@ -43,19 +47,31 @@ mod tests {
     use didact_figure::Panel;
 
     fn figure(height: f64) -> Figure {
-        let line = Line { x: vec![0.0, 1.0].into(), y: vec![0.0, height].into(), legend: Some("loss".into()), ..Line::default() };
-        Figure { panels: vec![Panel { layers: vec![Layer::Line(line)], ..Panel::default() }], ..Figure::default() }
+        let line = Line {
+            x: vec![0.0, 1.0].into(),
+            y: vec![0.0, height].into(),
+            legend: Some("loss".into()),
+            ..Line::default()
+        };
+        Figure {
+            panels: vec![Panel { layers: vec![Layer::Line(line)], ..Panel::default() }],
+            ..Figure::default()
+        }
     }
 
     #[test]
     fn curves_of_a_pinned_state_are_drawn_in_grey_and_the_present_ones_stay() {
-        let mut figures = vec![("a".to_string(), Ok(figure(1.0))), ("b".to_string(), Err("waits".to_string()))];
+        let mut figures =
+            vec![("a".to_string(), Ok(figure(1.0))), ("b".to_string(), Err("waits".to_string()))];
         draw(&mut figures, &[("a".to_string(), figure(2.0)), ("c".to_string(), figure(3.0))], 0);
         let layers = &figures[0].1.as_ref().unwrap().panels[0].layers;
         assert_eq!(layers.len(), 2);
         assert_eq!(layers[0], figure(1.0).panels[0].layers[0]);
         let Layer::Line(pinned) = &layers[1] else { panic!() };
-        assert_eq!((pinned.legend.as_deref(), pinned.colour.clone()), (Some("pinned 1"), Some(Colour::Hex("#8a8a8a".into()))));
+        assert_eq!(
+            (pinned.legend.as_deref(), pinned.colour.clone()),
+            (Some("pinned 1"), Some(Colour::Hex("#8a8a8a".into())))
+        );
         didact_figure::to_svg(figures[0].1.as_ref().unwrap()).unwrap();
     }
 }

@@ -79,7 +79,9 @@ impl Gate {
         }
         let mut parts = path.strip_prefix('/').unwrap_or_default().split('/');
         if !equal(parts.next().unwrap_or_default(), &self.token) {
-            return forbidden("the address lacks its token: take it from the line that `didact explore` printed");
+            return forbidden(
+                "the address lacks its token: take it from the line that `didact explore` printed",
+            );
         }
         if *method == Method::POST {
             if headers.get(ORIGIN).is_none() {
@@ -133,8 +135,16 @@ mod tests {
         assert_eq!(get("/abc123/", &[("host", "127.0.0.1:4100")]), Ok(String::new()));
         assert_eq!(get("/abc123/a/b", &[("host", "localhost:4100")]), Ok("a/b".into()));
         for host in [
-            "evil.example:4100", "127.0.0.1", "127.0.0.1:4101", "127.0.0.1.evil.example:4100", "127.1:4100",
-            "LOCALHOST:4100", "localhost:4100.", "[::1]:4100", "0.0.0.0:4100", "user@127.0.0.1:4100",
+            "evil.example:4100",
+            "127.0.0.1",
+            "127.0.0.1:4101",
+            "127.0.0.1.evil.example:4100",
+            "127.1:4100",
+            "LOCALHOST:4100",
+            "localhost:4100.",
+            "[::1]:4100",
+            "0.0.0.0:4100",
+            "user@127.0.0.1:4100",
         ] {
             assert_eq!(get("/abc123/", &[("host", host)]), Err(403), "{host}");
         }
@@ -143,8 +153,18 @@ mod tests {
         for path in ["/", "/abc12/", "/abc1234/", "/ABC123/", "//abc123/", "abc123", "/%61bc123/"] {
             assert_eq!(get(path, &[("host", "127.0.0.1:4100")]), Err(403), "{path}");
         }
-        for origin in ["http://evil.example", "null", "https://127.0.0.1:4100", "http://127.0.0.1:41000", "http://127.0.0.1"] {
-            assert_eq!(get("/abc123/", &[("host", "127.0.0.1:4100"), ("origin", origin)]), Err(403), "{origin}");
+        for origin in [
+            "http://evil.example",
+            "null",
+            "https://127.0.0.1:4100",
+            "http://127.0.0.1:41000",
+            "http://127.0.0.1",
+        ] {
+            assert_eq!(
+                get("/abc123/", &[("host", "127.0.0.1:4100"), ("origin", origin)]),
+                Err(403),
+                "{origin}"
+            );
         }
     }
 
@@ -160,10 +180,19 @@ mod tests {
         assert_eq!(post(&[origin, ("content-type", "application/json")]), Ok(()));
         assert_eq!(post(&[origin, ("content-type", "application/json; charset=utf-8")]), Ok(()));
         assert_eq!(post(&[("content-type", "application/json")]), Err(403));
-        for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonp", ""] {
+        for kind in [
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "multipart/form-data",
+            "application/jsonp",
+            "",
+        ] {
             assert_eq!(post(&[origin, ("content-type", kind)]), Err(415), "{kind}");
         }
-        assert_eq!(post(&[origin, ("content-type", "application/json"), ("content-length", "104857600")]), Err(413));
+        assert_eq!(
+            post(&[origin, ("content-type", "application/json"), ("content-length", "104857600")]),
+            Err(413)
+        );
     }
 
     #[test]

@@ -30,7 +30,7 @@ const DRAGGED: Duration = Duration::from_millis(500);
 const DRAGGED_SCAN: Duration = Duration::from_millis(60);
 const SCAN: Duration = Duration::from_secs(20);
 /// How long one request may compute in all.
-const LONGEST: Duration = Duration::from_secs(120);
+const LONGEST: Duration = Duration::from_mins(2);
 /// Replicas of the first part of a simulation, which doubles from part to part.
 const FIRST_REPLICAS: u32 = 8;
 /// Time between reports of progress.
@@ -56,6 +56,9 @@ pub(crate) struct Ask {
     /// Descriptions whose curves are drawn behind.
     #[serde(default)]
     pub(crate) pins: Vec<String>,
+    /// Drawings alone, without their numbers and tools: the page puts them into figures that it has.
+    #[serde(default)]
+    pub(crate) light: bool,
     #[serde(default)]
     pub(crate) size: Option<String>,
 }
@@ -113,7 +116,12 @@ impl Monitor for Part<'_> {
 }
 
 /// Does some work and reports its progress meanwhile.
-fn reporting<T>(events: &Events, part: &Part, report: impl Fn(f64) -> Value + Sync, work: impl FnOnce() -> T) -> T {
+fn reporting<T>(
+    events: &Events,
+    part: &Part,
+    report: impl Fn(f64) -> Value + Sync,
+    work: impl FnOnce() -> T,
+) -> T {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let ticker = scope.spawn(|| {
@@ -156,7 +164,11 @@ fn answer_page(server: &Server, card: &Card, ask: &Ask, monitor: &SharedMonitor,
     let dragging = ask.mode == Mode::Drag;
     let source = ask.source(card);
     let experiment = source.as_ref().map_err(Clone::clone).and_then(|source| {
-        if dragging { Experiment::hasty(source.clone()) } else { Experiment::new(source.clone(), Size::Normal, None) }
+        if dragging {
+            Experiment::hasty(source.clone())
+        } else {
+            Experiment::new(source.clone(), Size::Normal, None)
+        }
     });
     let (source, experiment) = match (source, experiment) {
         (Ok(source), Ok(experiment)) => (source, experiment),
@@ -209,13 +221,14 @@ fn answer_page(server: &Server, card: &Card, ask: &Ask, monitor: &SharedMonitor,
         Err(Interrupted) => return interrupted(&whole, events),
     }
     let computed = begun.elapsed();
-    let pinned: Vec<_> = ask.pins.iter().take(pins::MOST).map(|text| server.pinned(card, text, monitor)).collect();
+    let pinned: Vec<_> =
+        ask.pins.iter().take(pins::MOST).map(|text| server.pinned(card, text, monitor)).collect();
     let shown = |live: &Live| {
         let mut outcome = live.outcome();
         for (number, figures) in pinned.iter().enumerate() {
             pins::draw(&mut outcome.figures, figures, number);
         }
-        answer::outcome(live, &outcome, &beside)
+        answer::outcome(live, &outcome, &beside, ask.light)
     };
     let most = live.most_replicas();
     state["outcome"] = shown(&live);
@@ -223,8 +236,8 @@ fn answer_page(server: &Server, card: &Card, ask: &Ask, monitor: &SharedMonitor,
     state["replicas"] = json!([0, most]);
     state["seconds"] = json!({
         "plan": planned.as_secs_f64(),
-        "compute": (computed - planned).as_secs_f64(),
-        "draw": (begun.elapsed() - computed).as_secs_f64(),
+        "compute": computed.as_secs_f64() - planned.as_secs_f64(),
+        "draw": begun.elapsed().as_secs_f64() - computed.as_secs_f64(),
     });
     if monitor.cancelled() {
         return;
@@ -244,7 +257,10 @@ fn answer_page(server: &Server, card: &Card, ask: &Ask, monitor: &SharedMonitor,
             return interrupted(&whole, events);
         }
     }
-    events.send("done", &json!({"complete": live.is_complete(), "notes": notes, "seconds": begun.elapsed().as_secs_f64()}));
+    events.send(
+        "done",
+        &json!({"complete": live.is_complete(), "notes": notes, "seconds": begun.elapsed().as_secs_f64()}),
+    );
 }
 
 /// Simulates in parts that double, so that points come soon and become more precise.
@@ -276,7 +292,8 @@ fn simulate(
 
 fn interrupted(part: &Part, events: &Events) {
     if !part.shared.cancelled() {
-        let note = "This takes too long here. While a knob turns it is left out; for all of it, run it on disk.";
+        let note =
+            "This takes too long here. While a knob turns it is left out; for all of it, run it on disk.";
         events.send("done", &json!({"complete": false, "notes": [note]}));
     }
 }
@@ -294,11 +311,12 @@ impl Server {
     /// The figures of a pinned description, theory alone. What cannot be computed has none.
     fn pinned(&self, card: &Card, text: &str, monitor: &SharedMonitor) -> Arc<Vec<(String, Figure)>> {
         let key = format!("{}\n{text}", card.id);
-        let known = |cache: &Vec<Pinned>| cache.iter().find(|(own, _)| *own == key).map(|(_, f)| Arc::clone(f));
+        let known =
+            |cache: &Vec<Pinned>| cache.iter().find(|(own, _)| *own == key).map(|(_, f)| Arc::clone(f));
         if let Some(figures) = known(&self.pinned.lock().unwrap_or_else(std::sync::PoisonError::into_inner)) {
             return figures;
         }
-        let figures = Arc::new(self.computed_pin(card, text, monitor).unwrap_or_default());
+        let figures = Arc::new(computed_pin(card, text, monitor).unwrap_or_default());
         if !monitor.cancelled() {
             let mut cache = self.pinned.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             if cache.len() >= PINNED {
@@ -308,20 +326,22 @@ impl Server {
         }
         figures
     }
+}
 
-    fn computed_pin(&self, card: &Card, text: &str, monitor: &SharedMonitor) -> Option<Vec<(String, Figure)>> {
-        let source = card.source(text);
-        files::check(&source, &source.plain().ok()?, &card.files()).ok()?;
-        let mut live = Live::new(Experiment::new(source, Size::Normal, None).ok()?);
-        let plan = live.plan();
-        if plan.theory_seconds > THEORY_SECONDS || plan.memory > MEMORY {
-            return None;
-        }
-        let part = Part::new(monitor, Instant::now() + LONGEST);
-        live.predict(&part).ok()?;
-        live.scan(&part, || true).ok()?;
-        Some(live.outcome().figures.into_iter().filter_map(|(name, figure)| Some((name, figure.ok()?))).collect())
+/// The figures of a description, theory and scans alone; `None` where they cannot be computed here.
+fn computed_pin(card: &Card, text: &str, monitor: &SharedMonitor) -> Option<Vec<(String, Figure)>> {
+    let source = card.source(text);
+    files::check(&source, &source.plain().ok()?, &card.files()).ok()?;
+    let mut live = Live::new(Experiment::new(source, Size::Normal, None).ok()?);
+    let plan = live.plan();
+    if plan.theory_seconds > THEORY_SECONDS || plan.memory > MEMORY {
+        return None;
     }
+    let part = Part::new(monitor, Instant::now() + LONGEST);
+    live.predict(&part).ok()?;
+    let scan_until = Instant::now() + SCAN;
+    live.scan(&part, || Instant::now() < scan_until).ok()?;
+    Some(live.outcome().figures.into_iter().filter_map(|(name, figure)| Some((name, figure.ok()?))).collect())
 }
 
 /// Pinned states that are kept for all tabs together.
@@ -339,13 +359,14 @@ pub(crate) fn run(server: &Server, card: &Card, ask: &Ask, monitor: &SharedMonit
         Err(diagnostic) => return events.send("error", &answer::error(&diagnostic)),
     };
     // A run on disk takes as long as it takes; only the page ends it.
-    let part = Part::new(monitor, Instant::now() + Duration::from_secs(100 * 24 * 3600));
+    let part = Part::new(monitor, Instant::now() + Duration::from_hours(2400));
     let report = |fraction: f64| json!({"fraction": fraction});
     let pool = match own_threads() {
         Ok(pool) => pool,
         Err(diagnostic) => return events.send("error", &answer::error(&diagnostic)),
     };
-    let finished = reporting(events, &part, report, || pool.install(|| experiment.execute(&server.out, &part)));
+    let finished =
+        reporting(events, &part, report, || pool.install(|| experiment.execute(&server.out, &part)));
     match finished {
         Ok(finished) => {
             let number = server.keep_report(finished.folder.clone());
@@ -368,15 +389,18 @@ pub(crate) fn run(server: &Server, card: &Card, ask: &Ask, monitor: &SharedMonit
 pub(crate) fn save(server: &Server, card: &Card, ask: &Ask) -> Result<Value, Diagnostic> {
     let source = ask.source(card)?;
     if !card.files().is_empty() {
-        return Err(Diagnostic::new("this description reads files that lie beside it, so it must stay there")
-            .hint(format!("copy the text and save it beside {}", card.name)));
+        return Err(Diagnostic::new(
+            "this description reads files that lie beside it, so it must stay there",
+        )
+        .hint(format!("copy the text and save it beside {}", card.name)));
     }
     let experiment = Experiment::new(source.clone(), Size::Normal, None)?;
     // The name has letters, digits and dashes alone, whatever the title is, and differs where descriptions do.
     let file = server.out.join(format!("{}.toml", experiment.folder_name()));
     let written = std::fs::create_dir_all(&server.out).and_then(|()| std::fs::write(&file, &source.text));
     written.map_err(|error| {
-        Diagnostic::new(format!("cannot write {}: {error}", file.display())).hint("choose another folder with --out")
+        Diagnostic::new(format!("cannot write {}: {error}", file.display()))
+            .hint("choose another folder with --out")
     })?;
     Ok(json!({"file": file.display().to_string()}))
 }

@@ -109,13 +109,48 @@ fn a_foreign_host_origin_or_token_gets_nothing() {
         (format!("GET /{}/ HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n", "0".repeat(32)), 403),
         (format!("GET /{token}/ HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"), 403),
         (format!("GET /{token}/ HTTP/1.1\r\nHost: {host}.evil.example\r\nConnection: close\r\n\r\n"), 403),
-        (format!("GET /{token}/ HTTP/1.1\r\nHost: {host}\r\nOrigin: http://evil.example\r\nConnection: close\r\n\r\n"), 403),
-        (format!("GET http://evil.example/{token}/ HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"), 403),
-        (format!("POST /{token}/compute HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"), 403),
-        (format!("POST /{token}/compute HTTP/1.1\r\nHost: {host}\r\nOrigin: null\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"), 403),
-        (format!("POST /{token}/compute HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nContent-Type: text/plain\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"), 415),
-        (format!("PUT /{token}/compute HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"), 405),
-        (format!("OPTIONS /{token}/compute HTTP/1.1\r\nHost: {host}\r\nOrigin: http://evil.example\r\nConnection: close\r\n\r\n"), 403),
+        (
+            format!(
+                "GET /{token}/ HTTP/1.1\r\nHost: {host}\r\nOrigin: http://evil.example\r\nConnection: close\r\n\r\n"
+            ),
+            403,
+        ),
+        (
+            format!(
+                "GET http://evil.example/{token}/ HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
+            ),
+            403,
+        ),
+        (
+            format!(
+                "POST /{token}/compute HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
+            ),
+            403,
+        ),
+        (
+            format!(
+                "POST /{token}/compute HTTP/1.1\r\nHost: {host}\r\nOrigin: null\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
+            ),
+            403,
+        ),
+        (
+            format!(
+                "POST /{token}/compute HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nContent-Type: text/plain\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
+            ),
+            415,
+        ),
+        (
+            format!(
+                "PUT /{token}/compute HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            ),
+            405,
+        ),
+        (
+            format!(
+                "OPTIONS /{token}/compute HTTP/1.1\r\nHost: {host}\r\nOrigin: http://evil.example\r\nConnection: close\r\n\r\n"
+            ),
+            403,
+        ),
     ] {
         let answer = target.raw(&request);
         assert_eq!(status(&answer), code, "{request}");
@@ -169,9 +204,20 @@ fn no_path_leads_out() {
     let target = target();
     let token = &target.token;
     for path in [
-        "../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "..%2f..%2fetc%2fpasswd", "report/0/report.html", "report/1/..%2f..%2fx",
-        "report/1/../../../etc/passwd", "derivations/../../README", "derivations/..%2f..%2fREADME", "thumbnails/../../Cargo.toml",
-        "thumbnails//etc/passwd", "app.js/..", "/etc/passwd", "style.css%00", "report/99999999999999999999/x",
+        "../../etc/passwd",
+        "%2e%2e/%2e%2e/etc/passwd",
+        "..%2f..%2fetc%2fpasswd",
+        "report/0/report.html",
+        "report/1/..%2f..%2fx",
+        "report/1/../../../etc/passwd",
+        "derivations/../../README",
+        "derivations/..%2f..%2fREADME",
+        "thumbnails/../../Cargo.toml",
+        "thumbnails//etc/passwd",
+        "app.js/..",
+        "/etc/passwd",
+        "style.css%00",
+        "report/99999999999999999999/x",
     ] {
         let answer = target.get(&format!("/{token}/{path}"));
         assert_eq!(status(&answer), 404, "{path}: {answer}");
@@ -182,11 +228,21 @@ fn no_path_leads_out() {
 fn titles_and_texts_write_and_read_nothing_outside_their_folder() {
     let target = target();
     let base = text_of("examples/first-figure");
-    for title in ["../../../../tmp/evil", "/etc/evil", "..\\\\..\\\\evil", "a/b", "\\u0000x", ".", "con", "<script>alert(1)</script>"] {
+    for title in [
+        "../../../../tmp/evil",
+        "/etc/evil",
+        "..\\\\..\\\\evil",
+        "a/b",
+        "\\u0000x",
+        ".",
+        "con",
+        "<script>alert(1)</script>",
+    ] {
         let text = base.replace("title = \"My first figure\"", &format!("title = \"{title}\""));
         let answer = target.post("save", &ask("a", 1, "examples/first-figure", &text));
         let body = answer.split("\r\n\r\n").nth(1).unwrap_or_default();
-        let file = serde_json::from_str::<Value>(body).unwrap()["file"].as_str().unwrap_or_default().to_string();
+        let file =
+            serde_json::from_str::<Value>(body).unwrap()["file"].as_str().unwrap_or_default().to_string();
         let file = Path::new(&file).canonicalize().unwrap_or_else(|e| panic!("{title}: {e} {answer}"));
         assert_eq!(file.parent().unwrap(), target.out.canonicalize().unwrap(), "{title}");
         assert_eq!(std::fs::read_to_string(file).unwrap(), text);
@@ -213,7 +269,10 @@ fn a_report_is_opened_by_its_number_and_runs_apart_from_the_page() {
     let answer = target.post("run", &body);
     assert!(answer.contains("event: finished"), "{answer}");
     let report = target.get(&format!("/{}/report/1/report.html", target.token));
-    assert!(report.contains("Escape time against width") && report.contains("sandbox allow-scripts"), "{report}");
+    assert!(
+        report.contains("Escape time against width") && report.contains("sandbox allow-scripts"),
+        "{report}"
+    );
     assert_eq!(status(&target.get(&format!("/{}/report/1/escape-against-width.pdf", target.token))), 200);
     assert_eq!(status(&target.get(&format!("/{}/report/2/report.html", target.token))), 404);
 }
@@ -221,14 +280,24 @@ fn a_report_is_opened_by_its_number_and_runs_apart_from_the_page() {
 #[test]
 fn what_is_not_understood_is_refused_in_words() {
     let target = target();
-    for body in ["", "{", "[]", "null", "{\"tab\": 1}", "{\"tab\":\"a\",\"id\":1,\"card\":\"examples/scan\",\"text\":\"\",\"path\":\"/x\"}"] {
+    for body in [
+        "",
+        "{",
+        "[]",
+        "null",
+        "{\"tab\": 1}",
+        "{\"tab\":\"a\",\"id\":1,\"card\":\"examples/scan\",\"text\":\"\",\"path\":\"/x\"}",
+    ] {
         let answer = target.raw(&target.post_text("compute", body));
         assert_eq!(status(&answer), 400, "{body}: {answer}");
     }
     assert_eq!(status(&target.post("compute", &ask("a", 1, "nowhere", "title = 1"))), 404);
     // A wrong description is an answer, not a refusal.
     let answer = target.post("compute", &ask("a", 2, "examples/scan", "title = \"t\"\nmodle = 1\n"));
-    assert!(status(&answer) == 200 && answer.contains("did you mean `model`?") && answer.contains("\"line\":2"), "{answer}");
+    assert!(
+        status(&answer) == 200 && answer.contains("did you mean `model`?") && answer.contains("\"line\":2"),
+        "{answer}"
+    );
 }
 
 fn now() -> u64 {
@@ -257,7 +326,10 @@ fn closed_and_newer_requests_end_older_work() {
     let newer = target.post("compute", &ask("tab0", 2, "examples/scan", &scan));
     assert!(newer.contains("event: done"), "{newer}");
     let older = read_all(&mut busy[0]);
-    assert!(!older.contains("event: done") && !older.contains("\"complete\":true"), "it was ended, not finished");
+    assert!(
+        !older.contains("event: done") && !older.contains("\"complete\":true"),
+        "it was ended, not finished"
+    );
     // An older one that comes late is not done.
     assert_eq!(status(&target.post("compute", &ask("tab0", 1, "examples/scan", &scan))), 409);
     drop(busy);
@@ -300,7 +372,11 @@ fn a_flood_leaves_it_responsive_and_bounded() {
     let answer = target.post("compute", &ask("after", 1, "examples/first-figure", &text));
     assert!(answer.contains("event: done"), "{answer}");
     let rate = sent.load(Ordering::SeqCst) as f64 / seconds as f64;
-    eprintln!("{rate:.0} requests a second, {:.1} MB more, {:?} for the next answer", 1e-6 * more, began.elapsed());
+    eprintln!(
+        "{rate:.0} requests a second, {:.1} MB more, {:?} for the next answer",
+        1e-6 * more,
+        began.elapsed()
+    );
     assert!(more < 200e6, "{more} bytes more");
 }
 
@@ -308,5 +384,7 @@ fn a_flood_leaves_it_responsive_and_bounded() {
 fn resident() -> f64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find(|l| l.starts_with("VmRSS:"));
-    line.and_then(|l| l.split_whitespace().nth(1)).and_then(|n| n.parse::<f64>().ok()).map_or(0.0, |kilobytes| 1024.0 * kilobytes)
+    line.and_then(|l| l.split_whitespace().nth(1))
+        .and_then(|n| n.parse::<f64>().ok())
+        .map_or(0.0, |kilobytes| 1024.0 * kilobytes)
 }

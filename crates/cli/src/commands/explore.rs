@@ -26,7 +26,8 @@ pub(crate) fn explore(
     }
     cards.extend(all_cards());
     let running = Explorer { cards, out, port, seconds }.start().map_err(|error| {
-        Diagnostic::new(format!("cannot listen on port {port}: {error}")).hint("choose another one with --port")
+        Diagnostic::new(format!("cannot listen on port {port}: {error}"))
+            .hint("choose another one with --port")
     })?;
     say!("{}", running.url());
     complain!("the explorer answers there, to this machine alone; Ctrl-C ends it");
@@ -71,7 +72,12 @@ fn open_browser(url: &str) {
     } else {
         "xdg-open"
     };
-    let _ = Command::new(program).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let _ = Command::new(program)
+        .arg(url)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
 }
 
 #[cfg(test)]

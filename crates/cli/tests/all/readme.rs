@@ -58,7 +58,8 @@ fn answers(command: &mut Command) {
     let mut server = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let (host, path) = line.trim().strip_prefix("http://").and_then(|url| url.split_once('/')).expect("an address");
+    let (host, path) =
+        line.trim().strip_prefix("http://").and_then(|url| url.split_once('/')).expect("an address");
     let mut stream = TcpStream::connect(host).unwrap();
     write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
     let mut page = String::new();

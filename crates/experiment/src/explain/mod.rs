@@ -97,7 +97,9 @@ fn equation_at(page: &str, anchor: &str) -> Option<String> {
 /// An equation without `\tag{…}`.
 pub fn without_tag(tex: &str) -> String {
     match tex.split_once("\\tag{") {
-        Some((before, after)) => format!("{}{}", before.trim_end(), after.split_once('}').map_or("", |(_, rest)| rest)),
+        Some((before, after)) => {
+            format!("{}{}", before.trim_end(), after.split_once('}').map_or("", |(_, rest)| rest))
+        }
         None => tex.into(),
     }
 }
@@ -105,7 +107,11 @@ pub fn without_tag(tex: &str) -> String {
 fn explained(says: &str, tex: Option<&String>, equation: Option<&String>) -> Explanation {
     let place = equation.and_then(|place| place.split_once('#'));
     let tex = tex.cloned().or_else(|| place.and_then(|(page, anchor)| equation_at(page, anchor)));
-    Explanation { says: says.into(), tex, derivation: place.map(|(page, anchor)| (page.into(), anchor.into())) }
+    Explanation {
+        says: says.into(),
+        tex,
+        derivation: place.map(|(page, anchor)| (page.into(), anchor.into())),
+    }
 }
 
 /// What explains a thing: `engine:ode`, `measure:event-time`, `quantity:committee/plateau`.
