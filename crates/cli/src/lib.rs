@@ -79,7 +79,6 @@ enum Command {
     #[command(subcommand)]
     Sweep(commands::sweep::SweepCommand),
     /// Open a page on which an experiment moves while you change it
-    #[cfg(feature = "explore")]
     Explore {
         /// Description (TOML or JSON) to begin with; a gallery unless given
         file: Option<PathBuf>,
@@ -237,6 +236,9 @@ fn dispatch(command: Command) -> Result<Ending, Diagnostic> {
         Command::Explore { file, out, port, limit, no_open } => {
             commands::explore::explore(file.as_deref(), out, port, limit, !no_open)
         }
+        #[cfg(not(feature = "explore"))]
+        Command::Explore { .. } => Err(Diagnostic::new("this program was built without the explorer")
+            .hint("build it with `--features explore`, which `cargo build` does unless told otherwise")),
         Command::Report { run, json } => commands::report::report(&run, json),
         Command::Verify { run, json } => commands::verify::verify(&run, json),
         Command::Cite { file } => commands::cite::cite(&file),

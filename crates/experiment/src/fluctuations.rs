@@ -6,7 +6,7 @@ use didact_math::linalg::Mat;
 use didact_model::observable::{self, Observable};
 use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
 use didact_model::{Needed, Problem};
-use didact_theory::fluctuations::{EscapeLaw, FluctuationError, FluctuationTheory, Passage, Seed};
+use didact_theory::fluctuations::{EscapeLaw, FluctuationError, FluctuationTheory, PassageLaw, Seed};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -280,7 +280,7 @@ fn passage_time(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let until = positive(arguments, "until")?;
     followed("until", until)?;
     let found = theory(&problem)?.passage(&observable, arguments.number("level"), until);
-    let Passage { time, variance } = found.map_err(refused)?;
+    let PassageLaw { time, variance } = found.map_err(refused)?;
     Ok(vec![("time", json!(time)), ("variance", json!(variance))])
 }
 

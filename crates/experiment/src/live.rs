@@ -164,6 +164,7 @@ impl Live {
 
     /// Computes every run that is a prediction.
     pub fn predict(&mut self, monitor: &dyn Monitor) -> Result<(), Interrupted> {
+        not_cancelled(monitor)?;
         let runs: Vec<&Run> = self.experiment.runs.iter().filter(|run| predicts(run)).collect();
         let share = 1.0 / runs.len().max(1) as f64;
         let done: Vec<_> = runs
@@ -213,6 +214,7 @@ impl Live {
 
     /// Simulates until every run has so many replicas, or all that it should have.
     pub fn simulate(&mut self, replicas: u32, monitor: &dyn Monitor) -> Result<(), Interrupted> {
+        not_cancelled(monitor)?;
         let runs: Vec<(&Run, u32)> = self
             .experiment
             .runs
@@ -447,6 +449,11 @@ fn place(run: &Run) -> Place {
 /// Whether a run is a prediction: its engine takes d to infinity, so that it has no replicas to wait for.
 fn predicts(run: &Run) -> bool {
     run.schedule.engine.takes_infinite_dimension()
+}
+
+/// Engines ask now and then; a short run may be over before the first time.
+fn not_cancelled(monitor: &dyn Monitor) -> Result<(), Interrupted> {
+    if monitor.cancelled() { Err(Interrupted) } else { Ok(()) }
 }
 
 /// Why there is no table.

@@ -178,6 +178,8 @@ fn replicas_in_parts_are_the_replicas_of_one_run_on_every_simulator() {
         (
             "full-batch",
             TEXT.replace("data = { dimension = 60 }", fixed)
+                .replace("learning-rate = 1.0 }", "learning-rate = 0.1, scaling = \"plain\" }")
+                .replace("[0.5, 1.0]", "[0.05, 0.1]")
                 .replace("{ name = \"theory\", engine = \"ode\" }, ", "")
                 .replace("run = \"theory\"", "run = \"sgd\""),
         ),

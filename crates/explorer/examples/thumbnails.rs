@@ -36,10 +36,10 @@ fn main() {
             }
             let text = std::fs::read_to_string(&file).expect("a description");
             let Some(card) = cards.get(&title(&text)) else { continue };
-            let names = text.split("[[figure]]").skip(1).filter_map(|figure| value(figure, "name"));
-            let drawing = names
-                .filter_map(|name| std::fs::read_to_string(file.with_file_name(format!("{name}.svg"))).ok())
-                .next();
+            let mut names = text.split("[[figure]]").skip(1).filter_map(|figure| value(figure, "name"));
+            let drawing =
+                |name: String| std::fs::read_to_string(file.with_file_name(format!("{name}.svg"))).ok();
+            let drawing = names.find_map(drawing);
             if let Some(drawing) = drawing {
                 let pictures = NEAR.iter().map(|near| sketch(&drawing, *near));
                 let picture = pictures.reduce(|a, b| if a.len() <= SMALL { a } else { b }).expect("one");

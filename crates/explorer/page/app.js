@@ -26,19 +26,26 @@ const drag = async () => {
   if (state.moving || !state.moved) return;
   state.moving = true;
   const { key, value, at } = state.moved;
+  let shown = null;
+  const marks = { sent: performance.now() };
   state.moved = null;
   abort?.abort();
   abort = new AbortController();
   try {
-    await stream("compute", asked({ mode: "drag", set: { [key]: value } }), (name, data) => {
+    await stream("compute", asked({ mode: "drag", set: { [key]: value }, light: show.canSwap() }), (name, data) => {
       if (name === "error") return problem(data);
       if (name !== "result") return;
+      marks.answered = performance.now();
       problem(null);
       adopt(data.description, true, true);
       if (!data.outcome) return showNotes(data.notes);
-      outcome(data, true);
-      requestAnimationFrame(() => setTimeout(() => window.didactLatency.push({ key, milliseconds: performance.now() - at, server: data.seconds })));
+      outcome(data);
+      shown = data.seconds;
+      marks.drawn = performance.now();
     }, abort.signal);
+    // The next request waits for the frame that shows this answer: frames that nobody sees would only make the hand wait.
+    if (shown) await new Promise((painted) => requestAnimationFrame(() => setTimeout(painted)));
+    if (shown) window.didactLatency.push({ key, milliseconds: performance.now() - at, server: shown, ...Object.fromEntries(Object.entries(marks).map(([name, time]) => [name, time - at])) });
   } catch (error) { silent(error); }
   state.moving = false;
   if (state.moved) drag();
@@ -69,7 +76,7 @@ const settle = async (more = {}) => {
       } else if (name === "progress") status("Simulating …", data.fraction);
       else if (name === "result") {
         notes = data.notes ?? notes;
-        outcome(data, false);
+        outcome(data);
         const [have, most] = data.replicas;
         if (data.phase === "simulation" && !data.complete) status(`Simulating: ${have} of ${most} replicas`, have / most);
         else if (most > 0) status("Theory is done; simulating …", 0);
@@ -106,8 +113,8 @@ const adopt = (described, withText, dragging = false) => {
   form.show(described.values, described.resolved, state.base, dragging);
 };
 
-const outcome = (data, dragging) => {
-  show.figures(data.outcome.figures, dragging);
+const outcome = (data) => {
+  show.figures(data.outcome.figures);
   show.numbers(data.outcome);
   if (data.notes) showNotes(data.notes);
 };
@@ -196,7 +203,8 @@ const copy = async (text, what) => {
   show.toast(`${what} copied.`);
 };
 
-const python = () => `import didact\n\ne = didact.Experiment.from_toml(r'''\n${state.text}''')\nr = e.run()          # a folder with tables, figures and a report\nfor claim in r.claims:\n    print(claim)\n`;
+const quoted = (text) => (text.includes("'''") ? JSON.stringify(text) : `r'''\n${text}'''`);
+const python = () => `import didact\n\ne = didact.Experiment.from_toml(${quoted(state.text)})\nr = e.run()          # a folder with tables, figures and a report\nfor claim in r.claims:\n    print(claim)\n`;
 
 const acts = {
   pin() {

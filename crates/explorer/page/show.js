@@ -17,20 +17,30 @@ const zoomAgain = (figure, zoom) => zoom?.forEach((part, index) => {
   panel.show({ left: left + part[0] * (right - left), right: left + part[1] * (right - left), top: top + part[2] * (bottom - top), bottom: top + part[3] * (bottom - top) });
 });
 
-export const figures = (list, dragging) => {
+// Whether the figures on the page can take new drawings as they are: panels that were put below each other are arranged by the script.
+export const canSwap = () => {
+  const all = [...byId("figures").querySelectorAll("figure.didact-figure")];
+  return all.length > 0 && all.every((figure) => figure.didact && !figure.didact.stacked && !figure.didact.panels.some((panel) => panel.zoomed));
+};
+
+export const figures = (list) => {
   const root = byId("figures");
   const before = new Map([...root.children].map((child) => [child.dataset.name, child]));
-  const now = list.map(({ name, html: markup, waits }) => {
+  const now = list.map(({ name, html: markup, svg, waits }) => {
     const old = before.get(name);
+    const drawing = svg && old?.querySelector(".drawing > svg");
+    if (drawing) {
+      drawing.replaceWith(html(svg));
+      old.classList.remove("stale");
+      return old;
+    }
     if (markup === undefined) {
       if (old && !old.classList.contains("waits")) { old.classList.add("stale"); return old; }
       return make("div", { class: "waits", "data-name": name }, `${name}: ${waits}`);
     }
     const holder = make("div", { "data-name": name });
     holder.append(html(markup));
-    holder.zoom = old?.zoom ?? zoomOf(old?.firstElementChild);
-    // While a knob turns only the drawing changes; tools and tables come when it rests.
-    if (dragging) holder.zoom = zoomOf(old?.firstElementChild) ?? old?.zoom;
+    holder.zoom = zoomOf(old?.firstElementChild);
     return holder;
   });
   if (now.length !== root.children.length || now.some((child, index) => child !== root.children[index])) root.replaceChildren(...now);

@@ -50,10 +50,13 @@ fn references(experiment: &Experiment) -> Vec<Value> {
     all.iter().map(|r| json!({"key": r.key, "citation": r.citation, "locator": r.locator})).collect()
 }
 
-/// Measures, predictions, claims and drawings.
-pub(crate) fn outcome(live: &Live, outcome: &LiveOutcome, beside: &[LiveQuantity]) -> Value {
+/// Measures, predictions, claims and drawings; drawings alone, without numbers and tools, if they are to be light.
+pub(crate) fn outcome(live: &Live, outcome: &LiveOutcome, beside: &[LiveQuantity], light: bool) -> Value {
     let mut prose = Prose::default();
-    let figures: Vec<Value> = outcome.figures.iter().map(|(name, f)| figure(name, f, &mut prose)).collect();
+    let drawn = |(name, figure): &(String, _)| {
+        if light { drawing(name, figure) } else { framed(name, figure, &mut prose) }
+    };
+    let figures: Vec<Value> = outcome.figures.iter().map(drawn).collect();
     let claims: Vec<Value> = outcome
         .claims
         .iter()
@@ -85,7 +88,18 @@ pub(crate) fn outcome(live: &Live, outcome: &LiveOutcome, beside: &[LiveQuantity
     })
 }
 
-fn figure(name: &str, figure: &Result<Figure, String>, prose: &mut Prose) -> Value {
+fn drawing(name: &str, figure: &Result<Figure, String>) -> Value {
+    let svg = figure
+        .as_ref()
+        .map_err(Clone::clone)
+        .and_then(|f| didact_figure::to_svg(f).map_err(|e| e.to_string()));
+    match svg {
+        Ok(svg) => json!({"name": name, "svg": svg}),
+        Err(why) => json!({"name": name, "waits": why}),
+    }
+}
+
+fn framed(name: &str, figure: &Result<Figure, String>, prose: &mut Prose) -> Value {
     let html = figure.as_ref().map_err(Clone::clone).and_then(|figure| {
         let framed = Framed { figure, name, files: false, room: NUMBERS };
         framed.html(prose).map_err(|error| error.to_string())

@@ -39,9 +39,9 @@ impl Writer {
             } else if let Some(kind) = trimmed.strip_prefix("```") {
                 let body: Vec<&str> = lines.by_ref().take_while(|l| l.trim() != "```").collect();
                 if kind == "math" {
-                    self.equation(&body.join("\n"))
+                    self.equation(&body.join("\n"));
                 } else {
-                    self.html += &format!("<pre>{}</pre>\n", escape(&body.join("\n")))
+                    self.html += &format!("<pre>{}</pre>\n", escape(&body.join("\n")));
                 }
             } else if trimmed.starts_with('#') {
                 let level = trimmed.bytes().take_while(|b| *b == b'#').count().min(4);
@@ -127,22 +127,22 @@ impl Writer {
                     };
                     rest = after;
                 }
-                '[' => match link(rest) {
-                    Some((words, address, after)) => {
-                        let words = self.inline(words);
-                        html += &match local(address) {
-                            Some(address) => {
-                                format!("<a href=\"{}\" rel=noreferrer>{words}</a>", escape(&address))
-                            }
-                            None => words,
-                        };
-                        rest = after;
-                    }
-                    None => {
-                        html.push('[');
-                        rest = &rest[1..];
-                    }
-                },
+                '<' if anchor(rest).is_some() => {
+                    let (id, after) = anchor(rest).expect("just looked");
+                    html += &format!("<a id=\"{}\"></a>", escape(id));
+                    rest = after;
+                }
+                '[' if link(rest).is_some() => {
+                    let (words, address, after) = link(rest).expect("just looked");
+                    let words = self.inline(words);
+                    html += &match local(address) {
+                        Some(address) => {
+                            format!("<a href=\"{}\" rel=noreferrer>{words}</a>", escape(&address))
+                        }
+                        None => words,
+                    };
+                    rest = after;
+                }
                 '*' if rest.starts_with("**") => {
                     strong = !strong;
                     html += if strong { "<strong>" } else { "</strong>" };
@@ -165,6 +165,11 @@ impl Writer {
         }
         html + if emphasis { "</em>" } else { "" } + if strong { "</strong>" } else { "" }
     }
+}
+
+/// `<a id="…"></a>` at the beginning of a text: the name, and what follows.
+fn anchor(text: &str) -> Option<(&str, &str)> {
+    text.strip_prefix("<a id=\"")?.split_once("\"></a>").filter(|(id, _)| !id.contains(['<', '>']))
 }
 
 fn list_item(line: &str) -> Option<&str> {

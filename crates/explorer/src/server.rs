@@ -262,6 +262,7 @@ fn empty_ask() -> Ask {
         unset: Vec::new(),
         mode: work::Mode::Settle,
         pins: Vec::new(),
+        light: false,
         size: None,
     }
 }

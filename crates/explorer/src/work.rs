@@ -30,7 +30,7 @@ const DRAGGED: Duration = Duration::from_millis(500);
 const DRAGGED_SCAN: Duration = Duration::from_millis(60);
 const SCAN: Duration = Duration::from_secs(20);
 /// How long one request may compute in all.
-const LONGEST: Duration = Duration::from_secs(120);
+const LONGEST: Duration = Duration::from_mins(2);
 /// Replicas of the first part of a simulation, which doubles from part to part.
 const FIRST_REPLICAS: u32 = 8;
 /// Time between reports of progress.
@@ -56,6 +56,9 @@ pub(crate) struct Ask {
     /// Descriptions whose curves are drawn behind.
     #[serde(default)]
     pub(crate) pins: Vec<String>,
+    /// Drawings alone, without their numbers and tools: the page puts them into figures that it has.
+    #[serde(default)]
+    pub(crate) light: bool,
     #[serde(default)]
     pub(crate) size: Option<String>,
 }
@@ -225,7 +228,7 @@ fn answer_page(server: &Server, card: &Card, ask: &Ask, monitor: &SharedMonitor,
         for (number, figures) in pinned.iter().enumerate() {
             pins::draw(&mut outcome.figures, figures, number);
         }
-        answer::outcome(live, &outcome, &beside)
+        answer::outcome(live, &outcome, &beside, ask.light)
     };
     let most = live.most_replicas();
     state["outcome"] = shown(&live);
@@ -233,8 +236,8 @@ fn answer_page(server: &Server, card: &Card, ask: &Ask, monitor: &SharedMonitor,
     state["replicas"] = json!([0, most]);
     state["seconds"] = json!({
         "plan": planned.as_secs_f64(),
-        "compute": (computed - planned).as_secs_f64(),
-        "draw": (begun.elapsed() - computed).as_secs_f64(),
+        "compute": computed.as_secs_f64() - planned.as_secs_f64(),
+        "draw": begun.elapsed().as_secs_f64() - computed.as_secs_f64(),
     });
     if monitor.cancelled() {
         return;
@@ -313,7 +316,7 @@ impl Server {
         if let Some(figures) = known(&self.pinned.lock().unwrap_or_else(std::sync::PoisonError::into_inner)) {
             return figures;
         }
-        let figures = Arc::new(self.computed_pin(card, text, monitor).unwrap_or_default());
+        let figures = Arc::new(computed_pin(card, text, monitor).unwrap_or_default());
         if !monitor.cancelled() {
             let mut cache = self.pinned.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             if cache.len() >= PINNED {
@@ -323,31 +326,22 @@ impl Server {
         }
         figures
     }
+}
 
-    fn computed_pin(
-        &self,
-        card: &Card,
-        text: &str,
-        monitor: &SharedMonitor,
-    ) -> Option<Vec<(String, Figure)>> {
-        let source = card.source(text);
-        files::check(&source, &source.plain().ok()?, &card.files()).ok()?;
-        let mut live = Live::new(Experiment::new(source, Size::Normal, None).ok()?);
-        let plan = live.plan();
-        if plan.theory_seconds > THEORY_SECONDS || plan.memory > MEMORY {
-            return None;
-        }
-        let part = Part::new(monitor, Instant::now() + LONGEST);
-        live.predict(&part).ok()?;
-        live.scan(&part, || true).ok()?;
-        Some(
-            live.outcome()
-                .figures
-                .into_iter()
-                .filter_map(|(name, figure)| Some((name, figure.ok()?)))
-                .collect(),
-        )
+/// The figures of a description, theory and scans alone; `None` where they cannot be computed here.
+fn computed_pin(card: &Card, text: &str, monitor: &SharedMonitor) -> Option<Vec<(String, Figure)>> {
+    let source = card.source(text);
+    files::check(&source, &source.plain().ok()?, &card.files()).ok()?;
+    let mut live = Live::new(Experiment::new(source, Size::Normal, None).ok()?);
+    let plan = live.plan();
+    if plan.theory_seconds > THEORY_SECONDS || plan.memory > MEMORY {
+        return None;
     }
+    let part = Part::new(monitor, Instant::now() + LONGEST);
+    live.predict(&part).ok()?;
+    let scan_until = Instant::now() + SCAN;
+    live.scan(&part, || Instant::now() < scan_until).ok()?;
+    Some(live.outcome().figures.into_iter().filter_map(|(name, figure)| Some((name, figure.ok()?))).collect())
 }
 
 /// Pinned states that are kept for all tabs together.
@@ -365,7 +359,7 @@ pub(crate) fn run(server: &Server, card: &Card, ask: &Ask, monitor: &SharedMonit
         Err(diagnostic) => return events.send("error", &answer::error(&diagnostic)),
     };
     // A run on disk takes as long as it takes; only the page ends it.
-    let part = Part::new(monitor, Instant::now() + Duration::from_secs(100 * 24 * 3600));
+    let part = Part::new(monitor, Instant::now() + Duration::from_hours(2400));
     let report = |fraction: f64| json!({"fraction": fraction});
     let pool = match own_threads() {
         Ok(pool) => pool,

@@ -27,7 +27,7 @@ fn mean_of_ramp(a: f64, density: f64, tail: f64) -> f64 {
 
 /// A function of z = m + s u to first order in u, and its variance.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Moments {
+pub struct SegmentMoments {
     /// E[σ].
     pub mean: f64,
     /// E[σ u] = s E[σ′].
@@ -37,9 +37,9 @@ pub struct Moments {
 }
 
 /// The moments of σ(m + s u), one at a time: the slow twin of [`Ramps`].
-pub fn moments(pieces: &LinearPieces, mean: f64, deviation: f64) -> Moments {
+pub fn moments(pieces: &LinearPieces, mean: f64, deviation: f64) -> SegmentMoments {
     if deviation == 0.0 {
-        return Moments { mean: pieces.value(mean), first: 0.0, variance: 0.0 };
+        return SegmentMoments { mean: pieces.value(mean), first: 0.0, variance: 0.0 };
     }
     // (direction, a, jump·s, Q, M) of every ramp.
     let ramps: Vec<[f64; 5]> = pieces
@@ -55,7 +55,7 @@ pub fn moments(pieces: &LinearPieces, mean: f64, deviation: f64) -> Moments {
     let passed = |kink: &&crate::activation::Kink| kink.at < mean;
     let line =
         deviation * (pieces.slope + pieces.kinks.iter().filter(passed).map(|kink| kink.jump).sum::<f64>());
-    let mut out = Moments { mean: pieces.value(mean), first: line, variance: line * line };
+    let mut out = SegmentMoments { mean: pieces.value(mean), first: line, variance: line * line };
     for (j, &[direction, a, size, tail, ramp]) in ramps.iter().enumerate() {
         out.mean += size * ramp;
         out.first += size * direction * tail;

@@ -26,4 +26,4 @@ mod variables;
 pub use engine::{FluctuatingOde, FluctuationsKey, ScaledWord};
 pub use error::FluctuationError;
 pub use escape::EscapeLaw;
-pub use theory::{FluctuationTheory, Passage, Seed};
+pub use theory::{FluctuationTheory, PassageLaw, Seed};

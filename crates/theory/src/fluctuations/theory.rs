@@ -33,7 +33,7 @@ pub struct FluctuationTheory<'a> {
 
 /// When the mean passes a level, and d times the variance of that time over replicas.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Passage {
+pub struct PassageLaw {
     /// The time.
     pub time: f64,
     /// d Var.
@@ -188,7 +188,7 @@ impl<'a> FluctuationTheory<'a> {
         observable: &Arc<dyn Observable>,
         level: f64,
         until: f64,
-    ) -> Result<Passage, FluctuationError> {
+    ) -> Result<PassageLaw, FluctuationError> {
         let measure = |state: &Overlaps| observable.measure(&Snapshot::new(state, self.problem)) - level;
         let no_crossing = || FluctuationError::NoCrossing { observable: observable.name(), level, until };
         let mut lineariser = self.lineariser();
@@ -198,7 +198,7 @@ impl<'a> FluctuationTheory<'a> {
             path::follow(&mut lineariser, &self.centre, sigma, asked, self.path_options(), &NoMonitor)?;
         let point = path.crossing.ok_or_else(no_crossing)?;
         let variance = self.passage_variance(&lineariser, &point, observable)?;
-        Ok(Passage { time: point.time, variance })
+        Ok(PassageLaw { time: point.time, variance })
     }
 
     /// d Var of the time at which an observable passes the value that it has at a point of the mean.
