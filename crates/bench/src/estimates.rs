@@ -37,7 +37,7 @@ pub(crate) fn lines(root: &Path, only: Option<&str>) {
         for (run, cost) in experiment.runs.iter().zip(experiment.costs()) {
             let sums = runs.entry((run.name.clone(), run.schedule.engine.name())).or_default();
             sums.estimated += cost.seconds;
-            let (times, outcome) = timed(&mut || run.schedule.run(&NoMonitor));
+            let (times, outcome) = timed(|| run.schedule.run(&NoMonitor));
             if let Err(error) = outcome {
                 println!("{}", json!({"estimates": name, "run": run.name, "error": error.to_string()}));
             }

@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 /// A look that takes this long is timed only once.
 const LONG_LOOK: Duration = Duration::from_millis(2);
 
-/// Models of more rows are not looked at: their looks are few and take as long as their steps.
-const MOST_ROWS: usize = 64;
+/// States of more numbers are not looked at: their looks take as long as their steps, and room is made for them when they are run.
+const LARGEST_STATE: usize = 1 << 16;
 
 /// Seconds that one replica spends on measuring the observables of a record at all of its times, from a look at the start.
 ///
 /// A loss without a closed form is an integral, which may take longer than thousands of steps. Engines with samples at hand find train
 /// and test loss from these.
 pub fn seconds_of_looks(problem: &Problem, record: &Record, losses_at_hand: bool) -> f64 {
-    if problem.rule.shape().rows() > MOST_ROWS {
+    if problem.rule.shape().rows().pow(2) * problem.spectrum.len() > LARGEST_STATE {
         return 0.0;
     }
     let setting = problem.setting(record.seed, 0);

@@ -71,7 +71,11 @@ pub(crate) fn check(file: &Path, size: Size, as_json: bool) -> Result<Ending, Di
     if !costs.is_empty() {
         let total: f64 = costs.iter().map(|(_, c)| c.seconds).sum();
         let stops = |run: &Run| run.schedule.record.events.iter().any(|e| e.stops);
-        let sooner = if experiment.runs.iter().any(stops) { ", less where an event ends a run" } else { "" };
+        let sooner = if experiment.runs.iter().any(stops) {
+            ", as far as theory expects events to end them"
+        } else {
+            ""
+        };
         parts.push(format!("{} runs, about {} of one core{sooner}", costs.len(), duration(total)));
     }
     if experiment.scan_points() > 0 {
