@@ -5,8 +5,28 @@ use crate::problem::Problem;
 use crate::record::Record;
 use crate::rule::{Batch, Kick, LocalRule, Sample};
 use didact_math::random::{RngAddress, Stream};
+use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+/// The time of a kind of work on a model, measured the first time that it is asked for: points of a sweep that share a model share it.
+/// Models without a name of their own are measured each time.
+pub fn measured_once(problem: &Problem, work: &str, measure: impl FnOnce() -> Option<f64>) -> Option<f64> {
+    static KNOWN: Mutex<BTreeMap<String, Option<f64>>> = Mutex::new(BTreeMap::new());
+    let model = format!("{:?}", problem.about);
+    if model == format!("{:?}", crate::NoFamily) {
+        return measure();
+    }
+    let key = format!("{work} of {model}");
+    let lock = || KNOWN.lock().expect("no thread panics while it holds the lock");
+    if let Some(known) = lock().get(&key) {
+        return *known;
+    }
+    let seconds = measure();
+    lock().insert(key, seconds);
+    seconds
+}
 
 /// A look that takes this long is timed only once.
 const LONG_LOOK: Duration = Duration::from_millis(2);
@@ -40,10 +60,14 @@ pub fn seconds_of_looks(problem: &Problem, record: &Record, losses_at_hand: bool
         });
         begin.elapsed()
     };
-    let first = look();
-    // The first look may fill tables that all others find.
-    let seconds = if first < LONG_LOOK { first.min(look()) } else { first };
-    seconds.as_secs_f64() * record.times.len() as f64
+    let names: Vec<String> = record.observables.iter().map(|observable| observable.name()).collect();
+    let one = measured_once(problem, &format!("looks at {names:?} ({losses_at_hand})"), || {
+        let first = look();
+        // The first look may fill tables that all others find.
+        let seconds = if first < LONG_LOOK { first.min(look()) } else { first };
+        Some(seconds.as_secs_f64())
+    });
+    one.unwrap_or(0.0) * record.times.len() as f64
 }
 
 /// Samples that are timed at once, at most.

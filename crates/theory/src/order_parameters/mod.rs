@@ -12,7 +12,7 @@ use didact_math::ode::{self, Direction, Method, Options, Saving, Solution, Stop,
 use didact_model::averages::seconds_per_call;
 use didact_model::engine::{Cost, EngineOptions, OptionError};
 use didact_model::observable::Snapshot;
-use didact_model::timed::seconds_of_looks;
+use didact_model::timed::{measured_once, seconds_of_looks};
 use didact_model::{
     EndState, Engine, EngineError, Monitor, Needed, Outcome, Overlaps, Problem, Record, Recorder, Shape,
     Statistics, Trajectory, Way,
@@ -27,6 +27,9 @@ use std::ops::ControlFlow;
 
 /// Averages of a run of usual length that are not continued from earlier ones: half of the right-hand sides of a multistep method.
 const NUMERICAL_CALLS: f64 = 1e3;
+
+/// Closed forms that take longer than this are not timed, in seconds.
+const LONGEST_TIMED_CALL: f64 = 0.02;
 
 /// Right-hand sides in closed form of a run of usual length.
 const CLOSED_CALLS: f64 = 1.5e3;
@@ -201,7 +204,15 @@ impl Engine for OrderParameterOde {
         let vectors = 20.0 * blocks * rows * rows * 8.0;
         let call = 2e-7 + blocks * rows.powi(3) * 1e-9 + rows.powi(4) * 2e-10;
         // Averages without closed forms cost what they cost, by the rule and its units: one of them is timed.
-        let timed = seconds_per_call(&*problem.rule, self.needed, self.numerical.accuracy());
+        // A single call for very many rows would take seconds.
+        let (needed, accuracy) = (self.needed, self.numerical.accuracy());
+        let timed = if call < LONGEST_TIMED_CALL {
+            measured_once(problem, &format!("averages {needed:?} within {accuracy:?}"), || {
+                seconds_per_call(&*problem.rule, needed, accuracy)
+            })
+        } else {
+            None
+        };
         let seconds = timed.map_or(CLOSED_CALLS * call, |seconds| NUMERICAL_CALLS * seconds)
             + seconds_of_looks(problem, record, false);
         Cost {
