@@ -71,8 +71,9 @@ impl Place {
     fn finished(&self, out: &str) -> BTreeMap<PathBuf, Vec<u8>> {
         let is_finished =
             |path: &PathBuf| path.is_dir() && path.extension().is_none_or(|e| e != "partial" && e != "sweep");
-        let entries = std::fs::read_dir(self.folder.join(out)).unwrap().map(|entry| entry.unwrap().path());
-        let folder = entries.filter(is_finished).next().expect("a finished folder");
+        let mut entries =
+            std::fs::read_dir(self.folder.join(out)).unwrap().map(|entry| entry.unwrap().path());
+        let folder = entries.find(is_finished).expect("a finished folder");
         let (mut all, mut open) = (BTreeMap::new(), vec![folder.clone()]);
         while let Some(here) = open.pop() {
             for path in std::fs::read_dir(here).unwrap().map(|entry| entry.unwrap().path()) {

@@ -297,12 +297,12 @@ fn every_job(experiment: &Experiment) -> impl Iterator<Item = (Job, f64)> + '_ {
 fn touched(set: &BTreeSet<Job>, job: &Job) -> bool {
     match *job {
         Job::Run(run, first, end) => {
-            let own = set.range(Job::Run(run, 0, 0)..Job::Run(run + 1, 0, 0));
-            own.into_iter().any(|other| matches!(*other, Job::Run(_, a, b) if a < end && first < b))
+            let mut own = set.range(Job::Run(run, 0, 0)..Job::Run(run + 1, 0, 0));
+            own.any(|other| matches!(*other, Job::Run(_, a, b) if a < end && first < b))
         }
         Job::Scan(scan, first, end) => {
-            let own = set.range(Job::Scan(scan, 0, 0)..Job::Scan(scan + 1, 0, 0));
-            own.into_iter().any(|other| matches!(*other, Job::Scan(_, a, b) if a < end && first < b))
+            let mut own = set.range(Job::Scan(scan, 0, 0)..Job::Scan(scan + 1, 0, 0));
+            own.any(|other| matches!(*other, Job::Scan(_, a, b) if a < end && first < b))
         }
     }
 }

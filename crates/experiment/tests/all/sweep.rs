@@ -3,7 +3,7 @@
 use crate::common::{checked, empty_folder};
 use didact_experiment::experiment::Size;
 use didact_experiment::store::Places;
-use didact_experiment::sweep::log::{TaskLog, reports_of};
+use didact_experiment::sweep::log::{Attempt, TaskLog, reports_of};
 use didact_experiment::sweep::pieces::{Job, Kept, Piece};
 use didact_experiment::sweep::plan::{Asked, Plan, TaskCount};
 use didact_experiment::sweep::status::TaskState;
@@ -483,7 +483,7 @@ fn a_task_is_stale_when_it_has_not_been_heard_of_whatever_the_clocks_of_nodes_sa
     attempt(&plan, &path, &root, 0, threads(1), &NoMonitor);
     let begin = |task: usize| {
         let mut log = TaskLog::create(&path, task).unwrap();
-        log.add(&TaskEvent::Begin { attempt: Default::default() }).unwrap();
+        log.add(&TaskEvent::Begin { attempt: Attempt::default() }).unwrap();
         log.add(&TaskEvent::Start { job: plan.tasks[task][0].job.clone() }).unwrap();
         reports_of(&path).into_iter().find(|report| report.task == task).unwrap().path
     };
