@@ -224,7 +224,7 @@ fn times(arguments: &Arguments) -> Result<Vec<f64>, QuantityError> {
 }
 
 /// The last value of alpha up to which a covariance is followed: explicit integrators take steps of order one.
-const LONGEST: f64 = 1e6;
+const LONGEST: f64 = 1e5;
 
 fn followed(name: &str, time: f64) -> Result<(), QuantityError> {
     if time <= LONGEST {

@@ -19,7 +19,7 @@ pub struct AgreementMeasure {
     pub window: [f64; 2],
     /// Standard errors from the scatter of the `replicas`, or, for few of them, from the `theory`: its column `sd(…)` over the root of
     /// their number.
-    #[serde(default, skip_serializing_if = "ErrorsFrom::is_replicas")]
+    #[serde(default)]
     pub errors: ErrorsFrom,
 }
 
@@ -32,12 +32,6 @@ pub enum ErrorsFrom {
     Replicas,
     /// From the predicted standard deviation.
     Theory,
-}
-
-impl ErrorsFrom {
-    fn is_replicas(&self) -> bool {
-        *self == Self::Replicas
-    }
 }
 
 /// Refuses a prediction without standard deviations of an observable.

@@ -188,6 +188,8 @@ struct Panel {
     crossed: bool,
     /// Whether the mean ends here, because it diverges.
     ended: bool,
+    /// Whether averages of the rule have closed forms.
+    closed: bool,
 }
 
 impl Panel {
@@ -275,7 +277,8 @@ impl Panel {
             nodes.iter().try_for_each(|node| finite(node, from))?;
             let times = std::iter::once(from).chain(chebyshev).collect();
             let length = to - from;
-            return Ok(Self { from, to, length, times, states, nodes, saved, crossed, ended });
+            let closed = lineariser.closed;
+            return Ok(Self { from, to, length, times, states, nodes, saved, crossed, ended, closed });
         }
     }
 
@@ -314,7 +317,7 @@ impl Panel {
             .map(|i| self.nodes.iter().map(|node| node.diffusion[(i, i)]).fold(0.0, f64::max).sqrt())
             .collect();
         let largest = self.nodes.iter().map(|node| node.jacobian.max_abs()).fold(0.0, f64::max);
-        let mut worst: f64 = 0.0;
+        let (mut worst, mut of_diffusion) = (0.0_f64, 0.0_f64);
         for i in 0..n {
             for j in 0..n {
                 let tail = |weights: &[f64], of: &dyn Fn(&Linearisation) -> f64| -> f64 {
@@ -329,13 +332,17 @@ impl Panel {
                 let scale = size[i] * size[j];
                 if j <= i && scale > 0.0 {
                     let diffusion = |node: &Linearisation| node.diffusion[(i, j)];
-                    worst = worst.max(tail(&last, &diffusion).max(tail(&before, &diffusion)) / scale);
+                    let rough = tail(&last, &diffusion).max(tail(&before, &diffusion));
+                    of_diffusion = of_diffusion.max(rough / scale);
                 }
             }
         }
-        // No smoother than the averages themselves.
-        let quadrature = self.error();
-        if worst <= 3.0 * quadrature { 0.0 } else { worst }
+        // The diffusion is no smoother than its averages; neither is the Jacobian where it is made of the same sums.
+        let quadrature = 3.0 * self.error();
+        if of_diffusion > quadrature {
+            worst = worst.max(of_diffusion);
+        }
+        if !self.closed && worst <= quadrature { 0.0 } else { worst }
     }
 
     /// The covariance at the saved times, at the end and at all nodes but the first.
