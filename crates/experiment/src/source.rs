@@ -505,6 +505,7 @@ fn in_plain_words(message: &str) -> String {
         }
     }
     let words = [
+        ("missing field", "missing key"),
         ("wanted ", "expected "),
         ("a sequence", "a list"),
         ("sequence", "list"),

@@ -41,5 +41,6 @@ use didact_model::quantity::Quantity;
 /// Predictions that need the machinery of this crate, with the name of their group. Those of a single family are
 /// registered by the family.
 pub fn quantities() -> Vec<(&'static str, &'static Quantity)> {
-    landscape::quantities()
+    let training = dmft::TRAINING.iter().map(|quantity| ("training", quantity));
+    landscape::quantities().into_iter().chain(training).collect()
 }

@@ -143,6 +143,14 @@ fn every_quantity_has_an_answer_somewhere() {
     }
 }
 
+/// Limits that protect against hostile inputs once refused the size of a paper.
+#[test]
+fn limits_leave_room_for_the_sizes_of_papers() {
+    let inputs = serde_json::json!({"M": 4, "L": 100000, "eta": 0.01, "beta": 1.0, "alpha": [100, 50000]});
+    let answer = quantities::compute("committee/late-law", inputs.as_object().unwrap());
+    assert!(answer.is_ok(), "{answer:?}");
+}
+
 #[test]
 fn at_its_edges_a_quantity_answers_or_says_why_not() {
     let good = good_inputs();

@@ -15,6 +15,7 @@ mod one_unit;
 mod points;
 mod process;
 mod step;
+mod training_quantities;
 mod ways;
 
 pub use engine::{Dmft, DmftOptions, equations};
@@ -24,6 +25,7 @@ pub use linear::{LinearDescent, LinearState};
 pub use linear_training::{LinearTraining, LinearTrainingState, MultiPass, MultiPassState, SteadyTracking};
 pub use points::{Points, Sampling};
 pub use process::Process;
+pub(crate) use training_quantities::TRAINING;
 pub use ways::TrainedSteps;
 
 /// Samples that are moved together: their sums fill eight vector registers, enough to hide the latency of an addition, and what

@@ -179,7 +179,8 @@ pub(super) fn model(arguments: &Arguments) -> Result<Model, QuantityError> {
         return Err(refused(format!("input `model` is no table with a `family`\n\nhint: {hint}")));
     }
     serde_json::from_value(given.clone()).map_err(|error| {
-        refused(format!("input `model`: {error}\n\nhint: write it as the table [model] of a description"))
+        let words = error.to_string().replace("missing field", "missing key");
+        refused(format!("input `model`: {words}\n\nhint: write it as the table [model] of a description"))
     })
 }
 

@@ -102,9 +102,19 @@ fn error(arguments: &Arguments) -> Result<Answer, QuantityError> {
     Ok(vec![("error", json!(quadratic_error(&p, &s)))])
 }
 
+/// The most terms of the late-time law, one for each eigenvalue and time.
+const MOST_TERMS: usize = 100_000_000;
+
 fn law(arguments: &Arguments) -> Result<Answer, QuantityError> {
-    let (units, given, times) =
-        (arguments.count_up_to("M", MOST_HIDDEN)?, spectrum(arguments)?, times(arguments)?);
+    let units = arguments.count_up_to("M", MOST_HIDDEN)?;
+    let (given, times) = (spectrum_up_to(arguments, 1_000_000)?, times(arguments)?);
+    let (levels, count) = (given.spectrum.len(), times.values.len());
+    if levels * count > MOST_TERMS {
+        return refuse(format!(
+            "{levels} eigenvalues at {count} times are {:e} terms; up to {MOST_TERMS:e} can be computed",
+            levels as f64 * count as f64
+        ));
+    }
     let (rate, start) = (learning_rate(arguments)?, initial(arguments)?);
     normalised(given.spectrum.moment(1))?;
     Ok(vec![
