@@ -11,7 +11,7 @@
 //! cargo run --release -p didact-bench -- formula        # models as formulas against the families that they spell out
 //! cargo run --release -p didact-bench -- spectra        # committees on power-law spectra, against L and width
 //! cargo run --release -p didact-bench -- own-units      # units without closed forms, against erf units
-//! cargo run --release -p didact-bench -- own-units-errors    # the same, with errors against precise runs (minutes)
+//! cargo run --release -p didact-bench -- own-units-errors    # the same, with errors against finer runs (minutes)
 //! cargo run --release -p didact-bench -- estimates [PART]    # what `check` estimates for quick papers and examples, and what they take (minutes)
 //! ```
 //!
