@@ -310,13 +310,13 @@ mod tests {
             let equations = equations(&spec, step, 1.5);
             let shape = equations.shape();
             let of_scramble = |scramble: u32| {
-                let sampling = Sampling { samples: 8192, ..Sampling::default() };
+                let sampling = Sampling { samples: 4096, ..Sampling::default() };
                 let mut points = Points::sobol(&sampling, scramble, shape.frozen, shape.trained, STEPS + 1);
                 let mut process = Process::new(&equations, &mut points);
                 (0..=STEPS).for_each(|_| assert!(process.advance()));
                 defects(&process)
             };
-            let scrambles: Vec<Vec<f64>> = (0..6).map(of_scramble).collect();
+            let scrambles: Vec<Vec<f64>> = (0..16).map(of_scramble).collect();
             for at in 0..scrambles[0].len() {
                 let mean = SampleMean::of(scrambles.iter().map(|defects| defects[at]));
                 assert!(mean.error < 5e-3, "{at}: {mean:?}");
