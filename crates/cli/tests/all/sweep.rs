@@ -1,7 +1,7 @@
 //! `didact sweep` as its users meet it: shares, signals, processes that die, and Slurm as far as it can be played.
 
 use crate::common::{didact, temporary};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -50,7 +50,7 @@ impl Place {
     }
 
     fn sweep(&self, arguments: &[&str]) -> Output {
-        self.command(&[&["sweep"], arguments].concat()).output().unwrap()
+        self.command(&[&["sweep"][..], arguments].concat()).output().unwrap()
     }
 
     fn status(&self) -> Value {
@@ -150,7 +150,7 @@ fn shares_in_any_order_give_what_one_machine_gives() {
         assert_eq!(output.status.code(), Some(0), "{share}: {}", text(&output));
     }
     let status = place.status();
-    assert_eq!((&status["jobs"], &status["done"]), (&8.into(), &8.into()), "{status}");
+    assert_eq!((&status["jobs"], &status["done"]), (&json!(8), &json!(8)), "{status}");
     place.compare_with_one_machine();
 }
 
@@ -168,7 +168,7 @@ fn signals_end_a_share_in_good_order_and_it_goes_on_from_there() {
     }
     assert_eq!(reported(&place, "\"end\":\"signal\""), 3);
     let status = place.status();
-    assert_eq!((&status["failed"], &status["running"]), (&0.into(), &0.into()), "{status}");
+    assert_eq!((&status["failed"], &status["running"]), (&json!(0), &json!(0)), "{status}");
     assert!(status["done"].as_u64().unwrap() < 8, "{status}");
     assert_eq!(place.sweep(&["work", "it.toml", "--shard", "0/1"]).status.code(), Some(0));
     place.compare_with_one_machine();
@@ -223,7 +223,7 @@ fn a_point_that_needs_too_much_memory_ends_neither_the_task_nor_the_others() {
     let output = Command::new("sh").current_dir(&place.folder).args(["-c", &limited]).output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", text(&output));
     let status = place.status();
-    assert_eq!((&status["done"], &status["failed"]), (&4.into(), &1.into()), "{status}");
+    assert_eq!((&status["done"], &status["failed"]), (&json!(4), &json!(1)), "{status}");
     assert_eq!(status["failures"][0]["kind"], "out-of-memory", "{status}");
     assert!(status["failures"][0]["what"].as_str().unwrap().contains("8000"), "{status}");
     // What is there is drawn; what is not is said.
