@@ -123,7 +123,7 @@ impl Schedule {
     }
 
     /// Runs the replicas of these numbers, counted from the first of the record: together with those of other calls they are the
-    /// replicas that [`Self::run`] gives, to the bit.
+    /// replicas that [`Self::run`] gives, to the bit; remarks of the engine come with every part.
     pub fn run_replicas(
         &self,
         numbers: Range<u32>,
