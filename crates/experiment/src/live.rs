@@ -269,7 +269,12 @@ impl Live {
             match table {
                 Ok(table) => {
                     match self.results.tables.get_mut(&place) {
-                        Some(Ok(known)) => known.append_replicas(table),
+                        Some(Ok(known)) => {
+                            known.append_replicas(table);
+                            // Remarks of an engine come with every part of its replicas; each is wanted once.
+                            let mut seen = BTreeSet::new();
+                            known.notes.retain(|note| seen.insert(note.clone()));
+                        }
                         _ => {
                             self.results.tables.insert(place.clone(), Ok(table));
                         }

@@ -186,7 +186,8 @@ impl Schedule {
         self.engine.replicas_stand_alone() && self.replicas() > 1
     }
 
-    /// Runs all stages of some of the replicas, counted from the first of the record.
+    /// Runs all stages of some of the replicas, counted from the first of the record: together with those of other calls they are the
+    /// replicas that [`Self::run`] gives, to the bit; remarks of the engine come with every part.
     pub fn run_replicas(
         &self,
         replicas: Range<u32>,

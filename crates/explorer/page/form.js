@@ -179,7 +179,8 @@ export class Form {
       return { parts: [box], refresh: () => { box.checked = Boolean(value()); } };
     }
     if (typeof now === "number") return this.number(path, node, id, value, about);
-    if (this.isNumbers(now) && now.flat().length <= 16) return this.matrix(path, id, value);
+    const columns = this.isNumbers(now) ? (now[0].length ?? now.length) : Infinity;
+    if (columns <= 4 && now.length <= 4) return this.matrix(path, id, value);
     const wide = typeof now === "object" && now !== null;
     const input = make("input", { id, type: "text", class: wide ? "wide" : "", placeholder: now === undefined || now === null ? "none" : "", onchange: () => {
       const written = input.value.trim();
