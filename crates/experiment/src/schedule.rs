@@ -120,7 +120,9 @@ impl Schedule {
         }
         let (theory, record) = (OrderParameterOde::default(), Record { replicas: 1, ..record.clone() });
         let small = problem.rule.shape().rows() * problem.spectrum.len() <= LARGEST_PILOT;
-        if !small || theory.admits(problem, &record).is_err() {
+        // A pilot has time for some hundred averages.
+        let slow = || theory.seconds_per_average(problem).is_some_and(|seconds| seconds > 1e-4);
+        if !small || theory.admits(problem, &record).is_err() || slow() {
             return 0.5;
         }
         let deadline = Deadline(Instant::now() + PILOT);

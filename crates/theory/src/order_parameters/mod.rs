@@ -182,6 +182,16 @@ impl OrderParameterOde {
     }
 }
 
+impl OrderParameterOde {
+    /// How long averages over the fields take by the clock; `None` where they have closed forms.
+    pub fn seconds_per_average(&self, problem: &Problem) -> Option<f64> {
+        let (needed, accuracy) = (self.needed, self.numerical.accuracy());
+        measured_once(problem, &format!("averages {needed:?} within {accuracy:?}"), || {
+            seconds_per_call(&*problem.rule, needed, accuracy)
+        })
+    }
+}
+
 impl Engine for OrderParameterOde {
     fn name(&self) -> &'static str {
         "ode"
@@ -203,16 +213,9 @@ impl Engine for OrderParameterOde {
         // State, stages of the integrator and buffers of the right-hand side.
         let vectors = 20.0 * blocks * rows * rows * 8.0;
         let call = 2e-7 + blocks * rows.powi(3) * 1e-9 + rows.powi(4) * 2e-10;
-        // Averages without closed forms cost what they cost, by the rule and its units: one of them is timed.
-        // A single call for very many rows would take seconds.
-        let (needed, accuracy) = (self.needed, self.numerical.accuracy());
-        let timed = if call < LONGEST_TIMED_CALL {
-            measured_once(problem, &format!("averages {needed:?} within {accuracy:?}"), || {
-                seconds_per_call(&*problem.rule, needed, accuracy)
-            })
-        } else {
-            None
-        };
+        // Averages without closed forms cost what they cost, by the rule and its units: one of them is timed. A single call for
+        // very many rows would take seconds.
+        let timed = if call < LONGEST_TIMED_CALL { self.seconds_per_average(problem) } else { None };
         let seconds = timed.map_or(CLOSED_CALLS * call, |seconds| NUMERICAL_CALLS * seconds)
             + seconds_of_looks(problem, record, false);
         Cost {
