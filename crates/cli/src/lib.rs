@@ -164,7 +164,7 @@ struct SizeOptions {
 }
 
 impl SizeOptions {
-    fn size(&self) -> Size {
+    fn size(self) -> Size {
         match (self.quick, self.full) {
             (true, _) => Size::Quick,
             (_, true) => Size::Full,

@@ -179,7 +179,7 @@ impl Supervisor {
                     match &event {
                         TaskEvent::Start { job } => open.push(job.clone()),
                         TaskEvent::Done { job, .. } | TaskEvent::Failed { job, .. } => {
-                            open.retain(|other| other != job)
+                            open.retain(|other| other != job);
                         }
                         TaskEvent::End { .. } => ended = true,
                         _ => {}

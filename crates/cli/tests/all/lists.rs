@@ -51,6 +51,7 @@ fn papers_have_one_row_each_with_the_time_at_every_size() {
     let list = printed(&["list", "papers"]);
     let keys = [
         "committee",
+        "fluctuations",
         "gd-phase-transitions",
         "lora",
         "low-rank-perturbation",

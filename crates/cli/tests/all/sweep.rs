@@ -113,7 +113,7 @@ fn text(output: &Output) -> String {
 fn until(what: &str, mut so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}: never");
+        assert!(begun.elapsed() < Duration::from_mins(1), "{what}: never");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -196,7 +196,7 @@ impl Kept {
         if self.tables.contains(&run) {
             return Vec::new();
         }
-        let all = || vec![0..experiment.runs[run].schedule.replicas()];
+        let all = || std::iter::once(0..experiment.runs[run].schedule.replicas()).collect();
         self.missing.get(&run).cloned().unwrap_or_else(all)
     }
 

@@ -302,7 +302,7 @@ set = { "training.stage" = [{ until = { time = 3 }, set = { "training.learning-r
             let mean = |run: &str| {
                 let last: Vec<f64> =
                     table(run).iter().filter(|row| row[1] == 6.0).map(|row| row[column]).collect();
-                didact_math::random::statistics::SampleMean::of(last.into_iter())
+                didact_math::random::statistics::SampleMean::of(last)
             };
             let (a, b) = (mean(theory), mean(simulation));
             let off = (a.value - b.value).abs();

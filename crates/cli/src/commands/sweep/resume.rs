@@ -67,12 +67,11 @@ pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Ending, Diagnostic> 
     }
     // Tasks are as long as those of the last plan unless the user says otherwise.
     let before = Plan::read(&path)?;
-    let count = match arguments.count.given()? {
-        Some(count) => count,
-        None => {
-            let longest = (0..before.tasks.len()).map(|task| before.task_seconds(task)).fold(60.0, f64::max);
-            TaskCount::Minutes(longest / 60.0)
-        }
+    let count = if let Some(count) = arguments.count.given()? {
+        count
+    } else {
+        let longest = (0..before.tasks.len()).map(|task| before.task_seconds(task)).fold(60.0, f64::max);
+        TaskCount::Minutes(longest / 60.0)
     };
     send(&experiment, target, &kept, count, &resources, arguments.dry_run)
 }

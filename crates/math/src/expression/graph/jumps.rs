@@ -15,6 +15,9 @@ const ASIDE: f64 = 1e-9;
 /// Sides that differ by this much of their size are different, even if the function is steep.
 const DIFFERENT: f64 = 1e-5;
 
+/// The number of the piece between two jumps in which a value lies.
+type Piece = Box<dyn Fn(f64) -> f64>;
+
 impl Graph {
     /// Whether any of these nodes jumps somewhere as one of these variables varies, as the slope of relu does at 0.
     ///
@@ -58,7 +61,7 @@ impl Graph {
         let reached = self.reached(nodes);
         let mut planes = Vec::new();
         for place in (0..self.nodes.len()).filter(|place| reached[*place]) {
-            let (u, levels, piece): (NodeId, Vec<f64>, Box<dyn Fn(f64) -> f64>) = match &self.nodes[place] {
+            let (u, levels, piece): (NodeId, Vec<f64>, Piece) = match &self.nodes[place] {
                 Operation::Apply(Elementary::Step | Elementary::Sign, u) => {
                     (*u, vec![0.0], Box::new(|value| f64::from(value > 0.0)))
                 }
