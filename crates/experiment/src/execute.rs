@@ -146,7 +146,7 @@ impl Experiment {
             computes: mode != Mode::Kept,
         }
         .work()?;
-        if done.passed_over == jobs {
+        if mode == Mode::Kept && jobs > 0 && done.passed_over == jobs {
             let message = format!("nothing of it is computed yet below {}", root.display());
             return Err(Diagnostic::new(message)
                 .hint("leave out --no-compute, or share it out with `didact sweep`")

@@ -65,6 +65,15 @@ pub(super) struct Lanes<'a> {
     report: &'a (dyn Fn(TaskEvent) + Sync),
 }
 
+/// Counts a lane that works, until it is dropped.
+struct AtWork<'a>(&'a AtomicUsize);
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// A panic is caught inside a job; nothing is left half-changed behind these locks.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -123,8 +132,9 @@ impl<'a> Lanes<'a> {
             for threads in lanes {
                 let working = &working;
                 scope.spawn(move || {
+                    // Also where a lane panics: otherwise nobody would end the signs of life, and the panic would not be seen.
+                    let _at_work = AtWork(working);
                     self.lane(threads);
-                    working.fetch_sub(1, Ordering::SeqCst);
                 });
             }
         });
@@ -343,7 +353,7 @@ impl<'a> Lanes<'a> {
         let each = each * locked(&self.pace).factor() / threads as f64;
         let left = self.worker.seconds_left().unwrap_or(f64::INFINITY);
         // As many as are worth keeping, whole groups of them, and no more than the time allows.
-        let worth = (KEEP_AFTER / each).min(f64::from(u32::MAX)) as u32;
+        let worth = (KEEP_AFTER / each).min(f64::from(rest)) as u32;
         let groups = worth.max(1).div_ceil(GROUP) * GROUP;
         let wanted = if each * f64::from(GROUP) > 10.0 * KEEP_AFTER { worth.max(1) } else { groups };
         let allowed = (left / each).clamp(1.0, f64::from(u32::MAX)) as u32;

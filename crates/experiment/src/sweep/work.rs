@@ -1,4 +1,4 @@
-//! What a task executes: those of its pieces that are neither kept nor failed, by its lanes ([`super::lanes`]).
+//! What a task executes: those of its pieces that are neither kept nor failed, by its lanes (`lanes.rs`).
 
 use super::lanes::Lanes;
 use super::log::{FailureKind, HEARTBEAT, TaskEnd, TaskEvent, reports_of_task};

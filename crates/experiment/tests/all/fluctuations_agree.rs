@@ -153,6 +153,7 @@ fn adapters_of_one_neuron_and_of_two_layers() {
             "amplitude": 0.2, "activation": "erf(z)",
         },
         "training": { "learning-rate": 0.3, "constraint": { "sphere": "euclidean" } },
+        "start": { "students": { "law": "sphere", "radius": 1.0 } },
         "data": {},
     });
     replicas_scatter_as_predicted("two-layer lora", &two, &[1.0], &["R[0,0]", "R[0,1]", "loss"], [400, 1600]);

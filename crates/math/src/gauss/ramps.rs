@@ -31,11 +31,11 @@ fn mean_of_ramp(a: f64, density: f64, tail: f64) -> f64 {
 /// A function of z = m + s u to first order in u, and its variance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SegmentMoments {
-    /// E[σ].
+    /// E\[σ\].
     pub mean: f64,
     /// E[σ u] = s E[σ′].
     pub first: f64,
-    /// E[σ²] − E[σ]².
+    /// E\[σ²\] − E\[σ\]².
     pub variance: f64,
 }
 

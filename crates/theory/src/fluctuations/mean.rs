@@ -61,7 +61,7 @@ impl FluctuationTheory<'_> {
         Ok(path::follow(&mut lineariser, &self.centre, sigma, asked, self.path_options(), monitor)?)
     }
 
-    /// lim d (E[o_d] − o) at every time.
+    /// lim d (E\[o_d\] − o) at every time.
     pub fn mean_correction(
         &self,
         times: &[f64],

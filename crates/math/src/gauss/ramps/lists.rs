@@ -17,7 +17,7 @@ const FARTHEST: f64 = 1e3;
 /// The moments of one function at many means and one deviation.
 #[derive(Clone, Debug, Default)]
 pub struct Ramps {
-    /// E[σ] at every mean.
+    /// E\[σ\] at every mean.
     pub mean: Vec<f64>,
     /// E[σ u].
     pub first: Vec<f64>,
