@@ -6,7 +6,7 @@ from _typeshed import Incomplete, SupportsGetItem
 from os import PathLike
 from typing import Any, SupportsFloat, SupportsIndex, final
 
-__all__ = ["Description", "Job", "Prepared", "SolveJob", "command", "compute", "default_threads", "fit", "lists", "mean_and_error", "quantities", "schema", "version"]
+__all__ = ["Description", "Job", "Prepared", "ShareJob", "SolveJob", "command", "compute", "default_threads", "fit", "lists", "mean_and_error", "quantities", "schema", "version"]
 
 @final
 class Description:
