@@ -165,7 +165,12 @@ mod tests {
             let path = file.unwrap().path();
             if path.extension().is_some_and(|e| e == "toml") {
                 let id = format!("examples/{}", path.file_stem().unwrap().to_str().unwrap());
-                assert!(cards.iter().any(|card| card.id == id), "{id}");
+                // Sweeps of 10^4 points for a cluster are nothing to turn a knob on.
+                let for_a_cluster = ["examples/lora-escape-map", "examples/success-phase-diagram"];
+                assert!(
+                    for_a_cluster.contains(&id.as_str()) || cards.iter().any(|card| card.id == id),
+                    "{id}"
+                );
             }
         }
         for card in &cards {
