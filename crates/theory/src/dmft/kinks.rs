@@ -247,17 +247,17 @@ fn kicks(step: &Step, chunk: usize, crossings: &[Crossing], sample_fields: &mut 
 #[cfg(test)]
 mod tests {
     use crate::dmft::{Equations, Points, Process, Sampling};
-    use didact_families::Family;
-    use didact_families::multi_index::MultiIndex;
+    use didact_families::Model;
     use didact_math::linalg::Mat;
     use didact_math::random::statistics::SampleMean;
     use didact_model::Overlaps;
-    use didact_model::loss::Loss;
+    use serde_json::{Value, json};
 
     const STEPS: usize = 4;
 
-    fn equations(spec: &MultiIndex, step: f64, ratio: f64) -> Equations {
-        let rule = spec.rule().unwrap();
+    fn equations(model: &Value, step: f64, ratio: f64) -> Equations {
+        let model: Model = serde_json::from_value(model.clone()).unwrap();
+        let rule = model.rule().unwrap();
         let shape = rule.shape();
         // Rows that know something of the direction, so that its responses are seen.
         let entry = |i: usize, j: usize| match (i.min(j) < shape.trained, i == j) {
@@ -266,7 +266,7 @@ mod tests {
             (false, false) => 0.0,
         };
         let gram = Mat::from_fn(shape.rows(), shape.rows(), entry);
-        let start = Overlaps::new(shape, vec![gram], spec.starting_scalars(), 1).unwrap();
+        let start = Overlaps::new(shape, vec![gram], model.starting_scalars(), 1).unwrap();
         Equations { label_noise: 0.2, ..Equations::new(rule, step, ratio, &start) }
     }
 
@@ -299,15 +299,13 @@ mod tests {
     /// the lemma then holds for every step by itself, also for how the response is shared out among the steps.
     #[test]
     fn responses_of_kinked_units_obey_the_lemma_of_stein() {
-        let one = MultiIndex::single("relu", "z + 0.5z^2", Loss::HALF_SQUARE);
-        let two = MultiIndex {
-            students: 2,
-            weights: Some(vec![2.0, -1.0]),
-            biases: Some(vec![0.2, -0.4]),
-            ..MultiIndex::single("abs(x)", "z + 0.5z^2", Loss::PseudoHuber { kappa: 1.0 })
-        };
-        for (spec, step) in [(one, 0.8), (two, 1.5)] {
-            let equations = equations(&spec, step, 1.5);
+        let one = json!({"family": "multi-index", "activation": "relu", "link": "z + 0.5z^2"});
+        let two = json!({
+            "family": "multi-index", "students": 2, "activation": "abs(x)", "link": "z + 0.5z^2",
+            "loss": {"kind": "pseudo-huber", "kappa": 1.0}, "weights": [2.0, -1.0], "biases": [0.2, -0.4],
+        });
+        for (model, step) in [(one, 0.8), (two, 1.5)] {
+            let equations = equations(&model, step, 1.5);
             let shape = equations.shape();
             let of_scramble = |scramble: u32| {
                 let sampling = Sampling { samples: 4096, ..Sampling::default() };
