@@ -57,31 +57,37 @@ impl Mat {
     }
 
     /// Number of rows.
+    #[inline]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
     /// Number of columns.
+    #[inline]
     pub fn cols(&self) -> usize {
         self.cols
     }
 
     /// Row i as a slice.
+    #[inline]
     pub fn row(&self, i: usize) -> &[f64] {
         &self.data[i * self.cols..(i + 1) * self.cols]
     }
 
     /// Row i as a mutable slice.
+    #[inline]
     pub fn row_mut(&mut self, i: usize) -> &mut [f64] {
         &mut self.data[i * self.cols..(i + 1) * self.cols]
     }
 
     /// All entries, row by row.
+    #[inline]
     pub fn as_slice(&self) -> &[f64] {
         &self.data
     }
 
     /// All entries, row by row, mutable.
+    #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [f64] {
         &mut self.data
     }
@@ -92,6 +98,7 @@ impl Mat {
     }
 
     /// Sets every entry to `value`.
+    #[inline]
     pub fn fill(&mut self, value: f64) {
         self.data.fill(value);
     }
@@ -145,6 +152,7 @@ impl Mat {
     }
 
     /// `self += factor · other`.
+    #[inline]
     pub fn add_scaled(&mut self, factor: f64, other: &Self) {
         assert_eq!((self.rows, self.cols), (other.rows, other.cols), "shapes");
         for (a, &b) in self.data.iter_mut().zip(&other.data) {
