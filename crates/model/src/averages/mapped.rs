@@ -63,7 +63,9 @@ impl<R: LocalRule + ?Sized> Mapped<'_, R> {
         let kicks = self.plain(z);
         match gradient {
             GradientMap::Clip(at) => out[0] = kicks.iter().map(|k| k * k).sum::<f64>() - at * at,
-            _ => out.copy_from_slice(kicks),
+            GradientMap::Plain | GradientMap::Normalised | GradientMap::Sign | GradientMap::Adam(_) => {
+                out.copy_from_slice(kicks);
+            }
         }
     }
 
@@ -130,7 +132,10 @@ pub fn mapped_averages<R: LocalRule + ?Sized>(
     let active = frame.rows();
     let outputs = k * active + k * k;
     let (mut z, mut along) = (vec![0.0; dimension], vec![0.0; active]);
-    let switches = if matches!(gradient, GradientMap::Clip(_)) { 1 } else { k };
+    let switches = match gradient {
+        GradientMap::Clip(_) => 1,
+        GradientMap::Plain | GradientMap::Normalised | GradientMap::Sign | GradientMap::Adam(_) => k,
+    };
     let mut line = |others: &[f64], values: &mut [f64]| {
         values.fill(0.0);
         if active == 0 {

@@ -44,8 +44,7 @@ impl TrainedAverages {
             self.covariance[(i, i)] += self.weight_noise * self.weight_noise * trace;
         }
         let law = Law { covariance: &self.covariance, ..*law };
-        let maps =
-            matches!(self.gradient, GradientMap::Clip(_) | GradientMap::Normalised | GradientMap::Sign);
+        let maps = self.gradient.scales_kicks() || self.gradient == GradientMap::Sign;
         out.drift.fill(0.0);
         out.noise.fill(0.0);
         out.scalars.fill(0.0);

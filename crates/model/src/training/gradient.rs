@@ -49,6 +49,14 @@ impl GradientMap {
         matches!(self, Self::Sign | Self::Adam(_))
     }
 
+    /// True for maps that shorten or lengthen the kick of a sample as a whole, by [`Self::factor`].
+    pub fn scales_kicks(&self) -> bool {
+        match self {
+            Self::Clip(_) | Self::Normalised => true,
+            Self::Plain | Self::Sign | Self::Adam(_) => false,
+        }
+    }
+
     /// Applies clip or normalisation to the kicks of a sample. Signs and Adam leave kicks alone: they act on coordinates.
     #[inline]
     pub fn map(&self, kicks: &mut [f64]) {
@@ -58,7 +66,7 @@ impl GradientMap {
 
     /// The same for a batch, rows x size with samples last.
     pub fn map_batch(&self, kicks: &mut [f64], size: usize) {
-        if !matches!(self, Self::Clip(_) | Self::Normalised) {
+        if !self.scales_kicks() {
             return;
         }
         for j in 0..size {
@@ -75,7 +83,16 @@ impl GradientMap {
         match self {
             Self::Clip(at) if square > at * at => Some(at / square.sqrt()),
             Self::Normalised if square > 0.0 => Some(1.0 / square.sqrt()),
-            _ => None,
+            Self::Clip(_) | Self::Normalised | Self::Plain | Self::Sign | Self::Adam(_) => None,
+        }
+    }
+
+    /// d ln f/d ln s of the factor f at the squared norm s, where there is a factor: for the derivatives of mapped kicks.
+    #[inline]
+    pub fn elasticity(&self, _square: f64) -> f64 {
+        match self {
+            Self::Clip(_) | Self::Normalised => -0.5,
+            Self::Plain | Self::Sign | Self::Adam(_) => 0.0,
         }
     }
 

@@ -447,7 +447,7 @@ impl Visit {
         }
         for (column, sample) in samples.iter().enumerate() {
             let mut factor = self.shares.get(*sample).copied().unwrap_or(1.0);
-            if matches!(self.gradient, GradientMap::Clip(_)) {
+            if self.gradient.scales_kicks() {
                 let square = (0..shape.trained).map(|i| kicks[i * n + column].powi(2)).sum();
                 factor *= self.gradient.factor(square).unwrap_or(1.0);
             }
@@ -531,9 +531,10 @@ fn expand_chosen(
     }
 }
 
-/// Clips kicks φ, and their derivatives: D ← (c/|φ|)(1 − φφᵀ/|φ|²) D where |φ| > c.
+/// Maps kicks φ ← f(|φ|²) φ, and their derivatives: D ← f (1 + 2 ε φφᵀ/|φ|²) D with ε = d ln f/d ln |φ|². Clipping has f = c/|φ| and
+/// ε = −1/2 where |φ| > c.
 fn map(gradient: GradientMap, m: usize, columns: usize, kicks: &mut [f64], curvature: &mut [f64]) {
-    if !matches!(gradient, GradientMap::Clip(_)) {
+    if !gradient.scales_kicks() {
         return;
     }
     for lane in 0..LANES {
@@ -543,7 +544,9 @@ fn map(gradient: GradientMap, m: usize, columns: usize, kicks: &mut [f64], curva
             let at = |i: usize| (i * columns + k) * LANES + lane;
             let along: f64 = (0..m).map(|i| kicks[i * LANES + lane] * curvature[at(i)]).sum::<f64>() / square;
             for i in 0..m {
-                curvature[at(i)] = factor * (curvature[at(i)] - along * kicks[i * LANES + lane]);
+                curvature[at(i)] = factor
+                    * (curvature[at(i)]
+                        + 2.0 * gradient.elasticity(square) * along * kicks[i * LANES + lane]);
             }
         }
         (0..m).for_each(|i| kicks[i * LANES + lane] *= factor);
