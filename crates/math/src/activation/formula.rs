@@ -1,9 +1,10 @@
 //! Activations given by a formula in x (or z).
 
-use super::{Activation, ActivationError, Form, Kink};
+use super::{Activation, ActivationError, Form, Kink, LinearPieces};
 use crate::expression::Expression;
 use crate::gauss::GaussianRule;
 use crate::gauss::quadrature::REACH;
+use std::borrow::Cow;
 
 /// σ(z) given by a formula; derivatives are exact, kinks are found.
 #[derive(Clone, Debug)]
@@ -11,6 +12,7 @@ pub struct Formula {
     expression: Expression,
     kinks: Vec<Kink>,
     resolution: f64,
+    linear_pieces: Option<LinearPieces>,
 }
 
 impl Formula {
@@ -29,8 +31,9 @@ impl Formula {
         // Sums that do not end where the curvature jumps are off by the third power of their spacing.
         kinks.extend(expression.curvature_breaks().into_iter().map(|at| Kink { at, jump: 0.0 }));
         kinks.sort_by(|a, b| a.at.total_cmp(&b.at));
-        let mut formula = Self { expression, kinks, resolution: COARSEST };
+        let mut formula = Self { expression, kinks, resolution: COARSEST, linear_pieces: None };
         formula.resolution = formula.measure()?;
+        formula.linear_pieces = LinearPieces::of(&formula);
         Ok(formula)
     }
 
@@ -106,6 +109,9 @@ impl Activation for Formula {
     }
     fn form(&self) -> Form {
         Form::General
+    }
+    fn linear_pieces(&self) -> Option<Cow<'_, LinearPieces>> {
+        self.linear_pieces.as_ref().map(Cow::Borrowed)
     }
     fn jet(&self, z: f64) -> (f64, f64, f64) {
         let jet = self.expression.jet(&[z], 0);
