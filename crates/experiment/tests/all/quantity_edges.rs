@@ -41,6 +41,7 @@ fn edges(kind: Kind) -> Vec<Value> {
             "He3",
             "nan",
             "sin(x)",
+            "exp(x)",
             "exp(x^2)",
             "0",
             "1e300*x",

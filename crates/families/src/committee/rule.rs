@@ -2,9 +2,12 @@
 
 mod angles;
 mod averages;
+mod by_panels;
 mod conditional;
+mod edges;
 mod erf;
 mod kicks;
+mod kinked;
 mod planes;
 mod scaled;
 

@@ -58,8 +58,18 @@ fn random_formulas() -> [Vec<String>; 2] {
         "erf(#*x) + #*x*exp(-x^2)",
         "#*atan(x - #)",
     ];
-    let kinked =
-        ["max(x, #) - #*x", "abs(x - #)", "max(x, 0)*tanh(#*x)", "#*max(x, 0) - #*x", "max(x, -#*x)"];
+    let kinked = [
+        "max(x, #) - #*x",
+        "abs(x - #)",
+        "max(x, 0)*tanh(#*x)",
+        "#*max(x, 0) - #*x",
+        "max(x, -#*x)",
+        "# + max(x - #, 0.1*(x - #))",
+        "min(max(x, -#), #) + 0.1*x",
+        "sampled[-8, !0, 8; 0; 4, 4](x - #)",
+        "sampled[-6, !-1, !1, 6; -1; 0, 1; 1](x + #) - #*x",
+        "sampled[-4, !0, 4; 0; 1.35, 1.6, 0.25](x - #)",
+    ];
     [smooth.map(&mut fill).to_vec(), kinked.map(&mut fill).to_vec()]
 }
 
@@ -104,10 +114,15 @@ fn averages_of_random_formulas_are_those_of_their_kicks() {
 
 /// What a run asks for when it is content with less than the best: errors keep to what was asked, and to what is stated.
 #[test]
-fn averages_of_smooth_formulas_keep_the_accuracy_that_is_asked_for() {
-    let [smooth, _] = random_formulas();
+fn averages_of_formulas_keep_the_accuracy_that_is_asked_for() {
+    let [smooth, kinked] = random_formulas();
+    // Other functions with kinks reach what they state, which may be less.
+    let linear =
+        |formula: &String| didact_math::activation::parse(formula).unwrap().linear_pieces().is_some();
+    let formulas: Vec<String> = smooth.into_iter().chain(kinked.into_iter().filter(linear)).collect();
+    assert_eq!(formulas.len(), 14);
     for accuracy in [1e-4, 1e-6] {
-        for_every_formula(&smooth, |name, rule, law| {
+        for_every_formula(&formulas, |name, rule, law| {
             let (mut best, mut quick) = (Averages::new(rule.shape()), Averages::new(rule.shape()));
             quick.accuracy = Some(accuracy);
             rule.averages(law, Needed::DriftAndNoise, &mut best);
@@ -126,7 +141,7 @@ fn averages_of_smooth_formulas_keep_the_accuracy_that_is_asked_for() {
                     "{name}: {what} off by {off:e} of {size:e}"
                 );
                 assert!(
-                    off <= 2.0 * quick.error + best.error,
+                    off <= 2.0 * quick.error + best.error + 1e-11 * size,
                     "{name}: {what} off by {off:e}, stated {:e}",
                     quick.error
                 );
@@ -229,43 +244,49 @@ fn weighted_normals(wide: bool, z: &mut [f64], stream: &mut Stream) -> f64 {
 
 #[test]
 fn averages_match_monte_carlo() {
-    const SAMPLES: usize = 100_000;
-    for_every_example(|name, rule, law, stream| {
-        let shape = rule.shape();
-        let (k, p) = (shape.trained, shape.rows());
-        let mut known = Averages::new(shape);
-        rule.averages(law, Needed::DriftAndNoise, &mut known);
-        let products = fields_times_kicks(&known, law);
-        let check = |name: String, expected: f64| Check { name, expected, moments: Moments::default() };
-        let mut checks = vec![check("risk".into(), rule.risk(law))];
-        checks.extend(
-            (0..k * p).map(|e| check(format!("A C [{},{}]", e / p, e % p), products[(e / p, e % p)])),
-        );
-        checks.extend(
-            (0..k * k).map(|e| check(format!("N [{},{}]", e / k, e % k), known.noise[(e / k, e % k)])),
-        );
-        checks.extend(known.scalars.iter().enumerate().map(|(j, s)| check(format!("scalar {j}"), *s)));
-        let lower = cholesky_psd(law.covariance).unwrap();
-        let (mut z, mut kick) = (vec![0.0; p + 1], Kick::new(shape));
-        for draw in 0..SAMPLES {
-            let weight = weighted_normals(draw % 2 == 0, &mut z, stream);
-            let fields: Vec<f64> = (0..p).map(|i| (0..=i).map(|j| lower[(i, j)] * z[j]).sum()).collect();
-            let sample = Sample { fields: &fields, scalars: law.scalars, noise: law.label_noise * z[p] };
-            rule.kick(&sample, &mut kick);
-            let loss = rule.loss(&Sample { noise: 0.0, ..sample });
-            let drifts = (0..k * p).map(|e| kick.rows[e / p] * fields[e % p]);
-            let squares = (0..k * k).map(|e| kick.rows[e / k] * kick.rows[e % k]);
-            let values =
-                std::iter::once(loss).chain(drifts).chain(squares).chain(kick.scalars.iter().copied());
-            for (check, value) in checks.iter_mut().zip(values) {
-                check.moments.push(weight * value);
-            }
+    for_every_example(|name, rule, law, stream| match_monte_carlo(name, rule, law, 100_000, stream));
+}
+
+#[test]
+fn averages_of_random_formulas_match_monte_carlo() {
+    for formulas in random_formulas() {
+        for_every_formula(&formulas, |name, rule, law| {
+            let mut stream = Stream::at(RngAddress { seed: 29, replica: 0, step: 0, lane: 0 });
+            match_monte_carlo(name, rule, law, 20_000, &mut stream);
+        });
+    }
+}
+
+fn match_monte_carlo(name: &str, rule: &dyn LocalRule, law: &Law, samples: usize, stream: &mut Stream) {
+    let shape = rule.shape();
+    let (k, p) = (shape.trained, shape.rows());
+    let mut known = Averages::new(shape);
+    rule.averages(law, Needed::DriftAndNoise, &mut known);
+    let products = fields_times_kicks(&known, law);
+    let check = |name: String, expected: f64| Check { name, expected, moments: Moments::default() };
+    let mut checks = vec![check("risk".into(), rule.risk(law))];
+    checks.extend((0..k * p).map(|e| check(format!("A C [{},{}]", e / p, e % p), products[(e / p, e % p)])));
+    checks.extend((0..k * k).map(|e| check(format!("N [{},{}]", e / k, e % k), known.noise[(e / k, e % k)])));
+    checks.extend(known.scalars.iter().enumerate().map(|(j, s)| check(format!("scalar {j}"), *s)));
+    let lower = cholesky_psd(law.covariance).unwrap();
+    let (mut z, mut kick) = (vec![0.0; p + 1], Kick::new(shape));
+    for draw in 0..samples {
+        let weight = weighted_normals(draw % 2 == 0, &mut z, stream);
+        let fields: Vec<f64> = (0..p).map(|i| (0..=i).map(|j| lower[(i, j)] * z[j]).sum()).collect();
+        let sample = Sample { fields: &fields, scalars: law.scalars, noise: law.label_noise * z[p] };
+        rule.kick(&sample, &mut kick);
+        let loss = rule.loss(&Sample { noise: 0.0, ..sample });
+        let drifts = (0..k * p).map(|e| kick.rows[e / p] * fields[e % p]);
+        let squares = (0..k * k).map(|e| kick.rows[e / k] * kick.rows[e % k]);
+        let values = std::iter::once(loss).chain(drifts).chain(squares).chain(kick.scalars.iter().copied());
+        for (check, value) in checks.iter_mut().zip(values) {
+            check.moments.push(weight * value);
         }
-        for Check { name: what, expected, moments } in &checks {
-            let z = (moments.mean() - expected) / moments.standard_error();
-            assert!(z.abs() < 5.0, "{name}: {what} is {expected}, Monte Carlo {}, z = {z}", moments.mean());
-        }
-    });
+    }
+    for Check { name: what, expected, moments } in &checks {
+        let z = (moments.mean() - expected) / moments.standard_error();
+        assert!(z.abs() < 5.0, "{name}: {what} is {expected}, Monte Carlo {}, z = {z}", moments.mean());
+    }
 }
 
 /// Three units with a robust loss were off by 3e-3 where a fine product rule was not, without a word.

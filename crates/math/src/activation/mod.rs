@@ -1,6 +1,7 @@
 //! Scalar non-linearities σ: their derivatives, kinks and Hermite coefficients, and their names.
 
 mod formula;
+mod linear_pieces;
 mod lists;
 mod names;
 mod piecewise;
@@ -9,10 +10,13 @@ mod recognise;
 mod smooth;
 
 pub use formula::Formula;
+pub use linear_pieces::LinearPieces;
 pub use names::{ActivationError, catalogue, parse};
 pub use piecewise::{Abs, PiecewiseLinear, Relu};
 pub use polynomial::{HermitePolynomial, Polynomial};
 pub use smooth::{Erf, Gelu, Linear, Sigmoid, Tanh};
+
+use std::borrow::Cow;
 
 /// A point where the slope of σ jumps, a Dirac term of weight `jump` in σ″, or where only σ″ jumps and `jump` is 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -89,6 +93,11 @@ pub trait Activation: Send + Sync + std::fmt::Debug {
     /// What closed forms need to know.
     fn form(&self) -> Form {
         Form::General
+    }
+
+    /// The pieces of a σ that is linear between a few kinks.
+    fn linear_pieces(&self) -> Option<Cow<'_, LinearPieces>> {
+        LinearPieces::of_form(&self.form()).map(Cow::Owned)
     }
 
     /// Degree if σ is a polynomial: its Hermite series then ends.

@@ -12,6 +12,7 @@ mod orthant;
 pub mod pairs;
 pub mod polynomial;
 pub mod quadrature;
+pub mod ramps;
 pub mod relu;
 pub mod series;
 pub mod smoothed;

@@ -3,7 +3,7 @@
 use super::hermite::{factorial_ratio_root, polynomials};
 use super::normal::density;
 use super::quadrature::{GaussianRule, HERMITE_REACH, PANEL, REACH, spacing};
-use super::{erf, relu};
+use super::{erf, ramps, relu};
 use crate::activation::{Activation, Form};
 
 /// The averages that the equations of motion of a two-layer network are made of; (u, v) are the two fields.
@@ -28,7 +28,7 @@ impl PairAverages {
 /// The averages of a(u), b(v) for fields of covariance C; |C₁₂| ≤ √(C₁₁C₂₂), zero variances and |ρ| = 1 included.
 ///
 /// Closed forms if both are erf, both linear on either side of 0 (ReLU, |z|, leaky ReLU), or erf and ReLU; a finite Hermite series if either is a polynomial;
-/// otherwise two-dimensional quadrature. A Dirac term of a field without variance counts as 0.
+/// a one-dimensional integral if both are linear between kinks wherever these are; otherwise two-dimensional quadrature. A Dirac term of a field without variance counts as 0.
 pub fn pair_averages(a: &dyn Activation, b: &dyn Activation, covariance: &[[f64; 2]; 2]) -> PairAverages {
     let c = covariance;
     if let Some(terms) = [a.degree(), b.degree()].into_iter().flatten().min().map(|degree| degree + 1) {
@@ -47,12 +47,15 @@ pub fn pair_averages(a: &dyn Activation, b: &dyn Activation, covariance: &[[f64;
         (Form::Relu, Form::Erf { scale }) => erf_relu(scale, &transposed(c)).swapped(),
         (first, second) => match (first.sides(), second.sides()) {
             (Some(a), Some(b)) => piecewise_pair(a, b, c),
-            _ => quadrature(a, b, c),
+            _ => match (a.linear_pieces(), b.linear_pieces()) {
+                (Some(a), Some(b)) if c[0][0] > 0.0 && c[1][1] > 0.0 => ramps::pair(&a, &b, c),
+                _ => quadrature(a, b, c),
+            },
         },
     }
 }
 
-fn transposed(c: &[[f64; 2]; 2]) -> [[f64; 2]; 2] {
+pub(super) fn transposed(c: &[[f64; 2]; 2]) -> [[f64; 2]; 2] {
     [[c[1][1], c[0][1]], [c[0][1], c[0][0]]]
 }
 
@@ -175,14 +178,14 @@ fn derivative_coefficients(activation: &dyn Activation, variance: f64, terms: us
 }
 
 /// Fields written as u = √C₁₁ x, v = slope·x + spread·y with independent normals x, y.
-struct Fields {
-    deviation: f64,
-    slope: f64,
-    spread: f64,
+pub(super) struct Fields {
+    pub(super) deviation: f64,
+    pub(super) slope: f64,
+    pub(super) spread: f64,
 }
 
 impl Fields {
-    fn new(c: &[[f64; 2]; 2]) -> Self {
+    pub(super) fn new(c: &[[f64; 2]; 2]) -> Self {
         let deviation = c[0][0].max(0.0).sqrt();
         let slope = if deviation == 0.0 { 0.0 } else { c[0][1] / deviation };
         let rest = c[1][1] - slope * slope;
@@ -190,6 +193,12 @@ impl Fields {
         let spread = if rest <= 4.0 * f64::EPSILON * c[1][1] { 0.0 } else { rest.sqrt() };
         Self { deviation, slope, spread }
     }
+}
+
+/// The slow way for any pair, as the test of faster ones.
+#[cfg(test)]
+pub(super) fn quadrature_of_pair(a: &dyn Activation, b: &dyn Activation, c: &[[f64; 2]; 2]) -> PairAverages {
+    quadrature(a, b, c)
 }
 
 fn quadrature(a: &dyn Activation, b: &dyn Activation, c: &[[f64; 2]; 2]) -> PairAverages {

@@ -102,6 +102,12 @@ pub(super) fn exp_moderate(x: f64) -> f64 {
     y * power_of_two(rounded)
 }
 
+/// eˣ for x ≤ 0, within 2 ulp; below −700 it stays at e^{−700} = 1e-304.
+#[inline(always)]
+pub fn exp_of_negative(x: f64) -> f64 {
+    exp_moderate(if x < -700.0 { -700.0 } else { x })
+}
+
 /// (tanh z, 1 − tanh² z), within 3 and 6 ulp for |z| ≤ 350.
 ///
 /// With t = e^{−2|z|}, tanh|z| = (1 − t)/(1 + t) and 1 − tanh² = 4t/(1 + t)². For |z| < 0.45, where

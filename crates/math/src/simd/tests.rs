@@ -48,6 +48,13 @@ fn exp_is_within_1_ulp_from_subnormals_to_overflow() {
 }
 
 #[test]
+fn exp_of_negative_is_within_2_ulp() {
+    let list = |x: &[f64], y: &mut [f64]| x.iter().zip(y).for_each(|(&x, y)| *y = scalar::exp_of_negative(x));
+    assert_within("exp", 2.0, &grid(-700.0, 0.0, 1_000_000), list, libm::exp);
+    assert!(scalar::exp_of_negative(-1e9) < 1e-303 && scalar::exp_of_negative(f64::NAN).is_nan());
+}
+
+#[test]
 fn ln_is_within_1_ulp_from_subnormals_to_overflow() {
     assert_within("ln", 1.0, &sizes(), ln, libm::log);
     assert_within("ln", 1.0, &grid(0.5, 2.0, 1_000_000), ln, libm::log);

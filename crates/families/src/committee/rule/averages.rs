@@ -10,12 +10,12 @@
 //! docs/derivations/power-law-spectra.md#s3-3). Pairs are closed forms, Hermite series or two-dimensional quadrature;
 //! only the four-field integral tells the routes apart.
 
+use super::by_panels::by_panels;
 use super::conditional::{self, SquaredErrors};
 use super::erf::ErfCommittee;
-
 use super::planes::{self, Fineness};
 use super::{CommitteeRule, activation_of, output_factors};
-use didact_math::activation::{Activation, Form};
+use didact_math::activation::{Activation, Form, LinearPieces};
 use didact_math::gauss::pairs::{PairAverages, pair_averages};
 use didact_math::gauss::smoothed::Smoothed;
 use didact_math::gauss::{HermiteSeries, polynomial, relu};
@@ -35,6 +35,8 @@ pub(super) enum Route {
     PiecewiseLinear(Vec<[f64; 2]>),
     /// All units polynomials, one per field: exact.
     Polynomial(Vec<Unit>),
+    /// All units linear between kinks of which some are not at 0, one per field: quadrature over two fields, closed forms for the others.
+    LinearPieces(Vec<LinearPieces>),
     /// Units without kinks: quadrature over two fields, Hermite series for the others. With tables of the two activations where
     /// these vary slowly enough; made when they are first needed, and shared by all copies of the rule.
     Smooth(Arc<OnceLock<Option<Tables>>>),
@@ -103,6 +105,10 @@ impl Route {
                 _ if let (Some(a), Some(b)) = (a.sides(), b.sides()) => {
                     Self::PiecewiseLinear([vec![a; k], vec![b; m]].concat())
                 }
+                _ if let (Some(a), Some(b)) = (student.linear_pieces(), teacher.linear_pieces()) => {
+                    let (a, b) = (a.into_owned(), b.into_owned());
+                    Self::LinearPieces([vec![a; k], vec![b; m]].concat())
+                }
                 _ if student.kinks().is_empty() && teacher.kinks().is_empty() => Self::Smooth(Arc::default()),
                 _ => Self::Quadrature,
             },
@@ -150,13 +156,12 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
                 (0..shape.rows()).map(|row| activation_of(rule, row).as_ref()).collect();
             conditional::squared_errors(&units, residual, shape.trained, law.covariance)
         });
-        for i in 0..shape.trained {
-            for j in 0..shape.trained {
-                let scale = gain[i] * gain[j];
-                out.noise[(i, j)] = scale * (moments.value[(i, j)] + variance * pairs[i][j].slope_slope);
-                out.error = out.error.max((scale * moments.error).abs());
-            }
-        }
+        write_noise(&moments, gain, variance, &pairs, out);
+        return;
+    }
+    if let (Needed::DriftAndNoise, Route::LinearPieces(units)) = (needed, &rule.forms.route) {
+        let moments = by_panels(units, residual, shape.trained, law, out);
+        write_noise(&moments, gain, variance, &pairs, out);
         return;
     }
     let four: &dyn Fn([usize; 4]) -> f64 = match &rule.forms.route {
@@ -167,7 +172,7 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
             let covariance = Mat::from_fn(4, 4, |a, b| law.covariance[(fields[a], fields[b])]);
             polynomial::product(&covariance, &[&i.slope, &j.slope, &k.value, &l.value])
         },
-        Route::Erf(_) | Route::Smooth(_) | Route::Quadrature => return,
+        Route::Erf(_) | Route::LinearPieces(_) | Route::Smooth(_) | Route::Quadrature => return,
     };
     if needed == Needed::Drift {
         return;
@@ -183,6 +188,23 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
             }
             out.noise[(i, j)] = gain[i] * gain[j] * sum;
             out.noise[(j, i)] = out.noise[(i, j)];
+        }
+    }
+}
+
+/// N_ij = c_i c_j (E[e² g'_i g'_j] + s² E[g'_i g'_j]).
+fn write_noise(
+    moments: &SquaredErrors,
+    gain: &[f64],
+    variance: f64,
+    pairs: &[Vec<PairAverages>],
+    out: &mut Averages,
+) {
+    for i in 0..gain.len() {
+        for j in 0..gain.len() {
+            let scale = gain[i] * gain[j];
+            out.noise[(i, j)] = scale * (moments.value[(i, j)] + variance * pairs[i][j].slope_slope);
+            out.error = out.error.max((scale * moments.error).abs());
         }
     }
 }
@@ -242,11 +264,11 @@ impl Default for Kept {
 }
 
 /// The sums are compared with finer ones at the first call, and then once in so many.
-const CALLS_PER_CHECK: u32 = 64;
+pub(super) const CALLS_PER_CHECK: u32 = 64;
 /// Tables are not used for relative accuracies below this.
 const TABLE_ACCURACY: f64 = 1e-7;
 /// The share of the accuracy that goes to continuing averages from earlier points.
-const CONTINUED: f64 = 0.3;
+pub(super) const CONTINUED: f64 = 0.3;
 /// The error of the finest sums in units of their difference to those two steps coarser: a step makes up a factor of about five.
 const FINEST_SHARE: f64 = 0.1;
 /// Sums that are better than asked for by this factor are made coarser: one step makes up a factor of about five.
@@ -425,7 +447,11 @@ impl<'a> Pairs<'a> {
         let students = rule.student.weights.len();
         let rows = match rule.forms.route {
             Route::Smooth(_) | Route::Quadrature => covariance.rows(),
-            Route::Erf(_) | Route::Relu | Route::PiecewiseLinear(_) | Route::Polynomial(_) => 0,
+            Route::Erf(_)
+            | Route::Relu
+            | Route::PiecewiseLinear(_)
+            | Route::LinearPieces(_)
+            | Route::Polynomial(_) => 0,
         };
         let variance = |row: usize| covariance[(row, row)].max(0.0);
         let mut series: Vec<Option<HermiteSeries>> = Vec::with_capacity(rows);

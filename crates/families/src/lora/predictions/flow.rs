@@ -2,6 +2,7 @@
 //! (docs/derivations/lora.md#s4, docs/derivations/lora.md#s6).
 
 use super::landscape::{AdapterState, Landscape};
+use didact_math::activation::Form;
 use didact_math::ode::{Direction, FieldFn, Method, OdeError, OdeEvent, Options, Solution, Stop, solve};
 
 /// Gradient flow in the time that runs δ times as fast as that of the loss: u′ = −δ ∂L/∂u, and so on.
@@ -106,11 +107,22 @@ impl Flow<'_> {
         }
     }
 
+    /// The speed below which the flow has arrived. Averages of units that grow as fast as eˣ are large numbers whose rounding would keep
+    /// it moving for ever.
+    fn arrived(&self) -> f64 {
+        let population = &self.landscape.population;
+        if population.student.form() != Form::General {
+            return ARRIVED;
+        }
+        ARRIVED * (population.power(1.0) + population.squared_slope(1.0)).max(1.0)
+    }
+
     /// The flow stands still.
     fn arrival(&self) -> OdeEvent<'_> {
-        let slowness = |s: AdapterState| {
+        let arrived = self.arrived();
+        let slowness = move |s: AdapterState| {
             let v = self.landscape.velocity(s);
-            ARRIVED - self.delta * v.amplitude.abs().max(v.overlap.abs()).max(v.stray.abs())
+            arrived - self.delta * v.amplitude.abs().max(v.overlap.abs()).max(v.stray.abs())
         };
         OdeEvent {
             name: "arrival".into(),

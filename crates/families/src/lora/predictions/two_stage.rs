@@ -3,6 +3,7 @@
 
 use super::flow::{Flow, FlowError};
 use super::landscape::{AdapterState, Landscape};
+use didact_math::activation::Form;
 
 /// The two landscapes of a schedule, and how it is judged.
 #[derive(Debug, Clone)]
@@ -45,7 +46,13 @@ impl TwoStage {
             return Ok(None);
         };
         let begin = if self.reset_amplitude { AdapterState { amplitude: 0.0, ..state } } else { state };
-        let last = Flow { landscape: &self.second, delta: self.delta }.states(begin, &[self.time])?[0];
+        let flow = Flow { landscape: &self.second, delta: self.delta };
+        // Explicit steps are short for ever where a unit without a closed form has arrived long before the time is over.
+        let last = if self.second.population.student.form() == Form::General {
+            flow.end(begin, self.time)?.state
+        } else {
+            flow.states(begin, &[self.time])?[0]
+        };
         Ok(Some(Switch { time, state, last, effective: self.second.law(last).overlap }))
     }
 

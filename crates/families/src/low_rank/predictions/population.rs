@@ -116,7 +116,14 @@ impl Instance {
         let t = self.network.strength.powi(2) / k as f64;
         let activation = &*self.network.activation;
         let last = activation.degree().unwrap_or(SERIES_LIMIT);
-        let squares: Vec<f64> = (0..=last).map(|p| hermite_coefficient(activation, p, 1.0).powi(2)).collect();
+        // Series of units without kinks end long before the limit, and every coefficient is a sum over many nodes.
+        let mut squares = Vec::new();
+        let mut square = |p: usize| -> f64 {
+            for order in squares.len()..=p {
+                squares.push(hermite_coefficient(activation, order, 1.0).powi(2));
+            }
+            squares[p]
+        };
         let a2 = self.network.output_scale.powi(2);
         (0..count)
             .map(|l| {
@@ -125,12 +132,10 @@ impl Instance {
                 let mut weight = (1.0 + t).powi(-(l as i32 + 1));
                 let mut sum = 0.0;
                 for (s, p) in (l + 1..=last).enumerate() {
-                    sum += weight * p as f64 * squares[p] * self.contract(l, |i, j| power[(i, j)]);
+                    sum += weight * p as f64 * square(p) * self.contract(l, |i, j| power[(i, j)]);
                     // |G_ij| ≤ 1 and μ_p² ≤ E[σ²]: from here on the weights fall geometrically.
-                    if weight * p as f64 * squares[p..(p + 2).min(last + 1)].iter().sum::<f64>()
-                        < 1e-18 * sum.abs()
-                        && s as f64 * t > l as f64
-                    {
+                    let next = if p < last { square(p + 1) } else { 0.0 };
+                    if weight * p as f64 * (square(p) + next) < 1e-18 * sum.abs() && s as f64 * t > l as f64 {
                         break;
                     }
                     weight *= (l + s + 1) as f64 / ((s + 1) as f64 * (1.0 + t));
