@@ -43,10 +43,7 @@ fn plain_table(table: &DeTable, path: &str, open: &mut OpenEnds) -> Result<Value
 fn plain_value(value: &toml::Spanned<DeValue>, path: &str, open: &mut OpenEnds) -> Result<Value, Fault> {
     Ok(match value.get_ref() {
         DeValue::String(text) => Value::from(text.as_ref()),
-        // Whole numbers beyond 64 bits are left to the deserialiser, which refuses them where they stand.
-        DeValue::Integer(digits) => {
-            i64::from_str_radix(digits.as_str(), digits.radix()).map_or(Value::Null, Value::from)
-        }
+        DeValue::Integer(digits) => whole_number(digits.as_str(), digits.radix()),
         DeValue::Float(number) => {
             let number: f64 = number.as_str().parse().unwrap_or(f64::NAN);
             let closed = self::number(path, number)?;
@@ -68,6 +65,15 @@ fn plain_value(value: &toml::Spanned<DeValue>, path: &str, open: &mut OpenEnds) 
         }
         DeValue::Table(table) => plain_table(table, path, open)?,
     })
+}
+
+/// A whole number. The deserialiser takes unsigned numbers of 64 bits too, so the limits must see them; beyond that it refuses a number
+/// where it stands.
+fn whole_number(digits: &str, radix: u32) -> Value {
+    i64::from_str_radix(digits, radix)
+        .map(Value::from)
+        .or_else(|_| u64::from_str_radix(digits, radix).map(Value::from))
+        .unwrap_or(Value::Null)
 }
 
 /// A finite number as it is, the open end of a window as the largest number; any other is refused.

@@ -192,6 +192,14 @@ fn counts_are_bounded_before_anything_is_allocated() {
             "levels",
             sized("dimension = 100", "spectrum = { kind = \"power-law\", levels = 100000000, beta = 1.0 }"),
         ),
+        // Beyond the signed numbers, which the limits did not see once.
+        (
+            "levels",
+            sized(
+                "dimension = 100",
+                "spectrum = { kind = \"power-law\", levels = 9223372036854775808, beta = 1.0 }",
+            ),
+        ),
         (
             "width",
             format!(
