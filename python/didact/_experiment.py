@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -200,8 +199,7 @@ class Job:
         return f"Job `{self.title}`: {'ended' if self.done else f'{100 * self.progress:.0f} %'}"
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """A sentence of the description and what its check says."""
 
     says: str
@@ -219,8 +217,7 @@ class Claim:
         return self.verdict != "fails"
 
 
-@dataclass(frozen=True)
-class Measure:
+class Measure(NamedTuple):
     """A number read off the results, at every point of the sweep, or once over all of them."""
 
     name: str
@@ -245,8 +242,7 @@ class Measure:
         return float(self.errors[0]) if len(self.errors) == 1 else float("nan") * self.value
 
 
-@dataclass(frozen=True)
-class Scan:
+class Scan(NamedTuple):
     """A quantity over a grid: inputs and entries as arrays over its rows; NaN where there is no answer."""
 
     name: str
