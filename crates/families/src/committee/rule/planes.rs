@@ -376,6 +376,18 @@ fn independent(rest: f64, whole: f64) -> f64 {
     if rest <= 16.0 * f64::EPSILON * whole { 0.0 } else { rest.sqrt() }
 }
 
+/// Fields of two students and their two teachers: each student at its teacher's place but for a rotation by the angle t.
+#[cfg(test)]
+pub(super) fn nearly_learned(t: f64) -> Mat {
+    let rows = Mat::from_fn(4, 4, |i, j| match (i < 2, i % 2 == j) {
+        (true, true) => t.cos(),
+        (true, false) if j == i + 2 => t.sin(),
+        (false, true) => 1.0,
+        _ => 0.0,
+    });
+    rows.gram()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::conditional;
@@ -387,17 +399,14 @@ mod tests {
     fn tables_match_the_slow_twin_at_every_stage_of_learning() {
         let mut stream = Stream::at(RngAddress { seed: 3, replica: 0, step: 0, lane: 0 });
         let mut random = |rows: usize| Mat::from_fn(rows, rows + 1, |_, _| 0.45 * stream.normal()).gram();
-        // Students at the teacher's place but for a rotation by the angle t.
-        let learned = |t: f64| {
-            let rows = Mat::from_fn(4, 4, |i, j| match (i < 2, i % 2 == j) {
-                (true, true) => t.cos(),
-                (true, false) if j == i + 2 => t.sin(),
-                (false, true) => 1.0,
-                _ => 0.0,
-            });
-            rows.gram()
-        };
-        let covariances = [random(4), random(4), random(3), learned(0.3), learned(1e-2), learned(1e-4)];
+        let covariances = [
+            random(4),
+            random(4),
+            random(3),
+            nearly_learned(0.3),
+            nearly_learned(1e-2),
+            nearly_learned(1e-4),
+        ];
         let mut work = Work::default();
         for name in ["tanh", "tanh(1.2*x) + 0.05*x^2", "gelu", "log(1+exp(x))"] {
             let unit = parse(name).unwrap();

@@ -1,3 +1,4 @@
+use super::super::planes::nearly_learned;
 use super::*;
 use didact_math::activation::parse;
 use didact_math::gauss::GaussianRule;
@@ -69,16 +70,7 @@ fn squared_errors_match_panels_over_all_fields() {
 fn sums_converge_at_every_stage_of_learning() {
     let mut stream = Stream::at(RngAddress { seed: 3, replica: 0, step: 0, lane: 0 });
     let mut random = |rows: usize| Mat::from_fn(rows, rows + 1, |_, _| 0.45 * stream.normal()).gram();
-    let learned = |t: f64| {
-        let rows = Mat::from_fn(4, 4, |i, j| match (i < 2, i % 2 == j) {
-            (true, true) => t.cos(),
-            (true, false) if j == i + 2 => t.sin(),
-            (false, true) => 1.0,
-            _ => 0.0,
-        });
-        rows.gram()
-    };
-    let covariances = [random(4), random(4), learned(0.3), learned(1e-2), learned(1e-4)];
+    let covariances = [random(4), random(4), nearly_learned(0.3), nearly_learned(1e-2), nearly_learned(1e-4)];
     let mut work = Work::default();
     for name in ["0.2+max(x-0.2,0.1*(x-0.2))", "min(max(x,-1),1)"] {
         let unit = parse(name).unwrap();
