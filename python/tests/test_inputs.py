@@ -55,7 +55,7 @@ def test_arrays_that_come_out_are_ours():
         ({"training": {"learning-rate": np.inf}}, "`training.learning-rate` is inf", None),
         ({"start": {"q": np.array([[np.nan]]), "r": [[0.1]]}}, "`start.q.0.0` is nan", None),
         ({"training": {"learning-rat": 1.0}}, "unknown key `learning-rat`", None),
-        ({"training": {"learning-rate": "fast"}}, "invalid type", None),
+        ({"training": {"learning-rate": "fast"}}, "a learning rate is a number", None),
         ({"training": object()}, "`training` is of type object", None),
         ({"title": b"bytes"}, "`title` is of type bytes", None),
         ({1: 2}, "keys are texts", None),
