@@ -205,7 +205,7 @@ class Claim(NamedTuple):
     says: str
     """The sentence."""
     verdict: str
-    """`holds`, `fails` or `differs-from-print`."""
+    """`holds`, `within-bound`, `differs-from-print`, `not-judged` or `fails`."""
     evidence: str
     """The numbers."""
     source: str | None = None

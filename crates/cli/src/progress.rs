@@ -82,9 +82,11 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn new(title: &str) -> Self {
         let bar = ProgressBar::with_draw_target(Some(TICKS as u64), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{msg} [{bar:30}] {percent:>3}% {elapsed} (eta {eta})");
+        let style = ProgressStyle::with_template(
+            "{prefix} [{bar:30}] {percent:>3}% {elapsed} (eta {eta}) {wide_msg}",
+        );
         bar.set_style(style.expect("a valid template").progress_chars("=> "));
-        bar.set_message(printable(title).chars().take(48).collect::<String>());
+        bar.set_prefix(printable(title).chars().take(48).collect::<String>());
         Self { bar, done: Mutex::new(0.0) }
     }
 
@@ -98,6 +100,9 @@ impl Monitor for Progress {
         let mut done = self.done.lock().expect("no thread panics while it holds the lock");
         *done += fraction;
         self.bar.set_position((*done * TICKS).clamp(0.0, TICKS) as u64);
+    }
+    fn describe(&self, line: &str) {
+        self.bar.set_message(line.to_string());
     }
     fn cancelled(&self) -> bool {
         STOP.load(Ordering::SeqCst)

@@ -99,7 +99,8 @@ pub(crate) fn claims(d: &Description, source: &Source) -> Result<(), Diagnostic>
         let refused = |message: &str, hint: &str| {
             Err(Diagnostic::new(message).hint(hint).at_key(source, &format!("claim.{index}.check")))
         };
-        if !equal && (absolute.is_some() || relative.is_some() || sigmas.is_some()) {
+        let one_sided = at_least.is_some() || at_most.is_some();
+        if !equal && (absolute.is_some() || relative.is_some() || sigmas.is_some() && !one_sided) {
             return refused(
                 "the claim has a tolerance, but nothing to be equal to",
                 "add `equals = …` or `equals-measure = …`, or use `at-least` and `at-most`",
@@ -108,7 +109,7 @@ pub(crate) fn claims(d: &Description, source: &Source) -> Result<(), Diagnostic>
         if equals.is_some() && equals_measure.is_some() {
             return refused("the claim has two values to be equal to", "give `equals` or `equals-measure`");
         }
-        let bounded = equal || at_least.is_some() || at_most.is_some();
+        let bounded = equal || one_sided;
         let both_ways = claim.check.increases_with.is_some() && claim.check.decreases_with.is_some();
         if both_ways || (ordered && bounded) {
             return refused(

@@ -39,6 +39,10 @@ pub(crate) fn compute_part(
     replicas: &Range<u32>,
     monitor: &dyn Monitor,
 ) -> Result<ComputedPart, NoPart> {
+    if let Some(after) = &run.after {
+        // Its schedule stands for one that is known when the optimisation is done.
+        return Err(NoPart::Error(format!("it is trained by a protocol and waits for `{}`", after.table)));
+    }
     let engine = run.schedule.engine.name();
     let with = || format!("run `{}` on `{engine}` at {}", run.name, run.point.label());
     let whole = *replicas == (0..run.schedule.replicas());

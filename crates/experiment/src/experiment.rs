@@ -1,11 +1,13 @@
 //! An experiment: every point of the sweep and every run at it, checked before anything is written.
 
 use crate::build;
-use crate::description::{Description, MeasureKind, RunSpec, ScanSpec};
+use crate::description::{Claim, Description, MeasureKind, OptimiseSpec, Overrides, RunSpec, ScanSpec};
 use crate::figure_checks::FigureChecks;
 use crate::input_files::InputFiles;
+use crate::jobs::NOT_YET;
 use crate::left_out::LeftOut;
 use crate::names;
+use crate::optimise::{self, SearchMemory, Summary};
 use crate::overrides;
 use crate::points::{self, Point};
 use crate::quantities;
@@ -13,11 +15,13 @@ use crate::schedule::{FLUCTUATIONS, Schedule};
 use crate::source::{Diagnostic, Source};
 use crate::spectra;
 use crate::store::{Places, disk};
-use didact_model::Cost;
-use serde::Serialize;
+use didact_model::{Cost, Monitor, Trajectory};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Fingerprint of the sources that compute tables and answers, made by the build script.
 pub const BUILD: &str = env!("DIDACT_BUILD");
@@ -28,7 +32,8 @@ const CHECKED_POINTS: usize = 2000;
 const OUTCOME_BUILD: &str = env!("DIDACT_OUTCOME_BUILD");
 
 /// How large a reproduction is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Size {
     /// Seconds.
     Quick,
@@ -49,6 +54,18 @@ pub struct Run {
     pub schedule: Schedule,
     /// Digest of all that the run depends on: titles, figures, claims, other runs and the rest of the sweep are not among it.
     pub key: String,
+    /// The optimisation whose protocol it is trained by, with what is needed to plan it once that is known.
+    pub(crate) after: Option<AfterProtocol>,
+    /// What an interrupted optimisation leaves.
+    pub(crate) memory: Option<Arc<SearchMemory>>,
+}
+
+/// A run that waits for a protocol.
+pub(crate) struct AfterProtocol {
+    /// Name of the table of the optimisation.
+    pub(crate) table: String,
+    description: Description,
+    run: RunSpec,
 }
 
 /// A checked experiment.
@@ -63,10 +80,10 @@ pub struct Experiment {
     pub runs: Vec<Run>,
     /// The grid of every scan.
     pub grids: Vec<Vec<Point>>,
-    /// Under `--full`.
-    pub full: bool,
-    /// Under `--quick`, and the description says what that changes.
-    pub reduced_to_quick: bool,
+    /// The size that it was made at; `Normal` also where `--quick` changes nothing.
+    pub size: Size,
+    /// Claims about runs that are there at full size alone: shown as not judged.
+    pub(crate) waiting_claims: Vec<Claim>,
     /// Files that quantities read.
     pub(crate) files: InputFiles,
     /// Name of the folder.
@@ -99,18 +116,34 @@ impl Experiment {
         if let (Some(seed), Some(record)) = (seed, &mut resolved.record) {
             record.seed = seed;
         }
-        let full = size == Size::Full;
-        let reduced_to_quick = size == Size::Quick && !resolved.quick.is_empty();
+        let size = if size == Size::Quick && resolved.quick.is_empty() { Size::Normal } else { size };
         // Names are checked while runs still have the positions that they have in the source.
         names::check_names(&resolved, &source)?;
-        let only_full: Vec<RunSpec> = resolved.run.extract_if(.., |r| r.only_full && !full).collect();
+        let waiting: Vec<OptimiseSpec> =
+            resolved.optimise.extract_if(.., |o| o.only_full && size != Size::Full).collect();
+        let waits = |run: &RunSpec| {
+            run.only_full && size != Size::Full
+                || run.protocol.as_ref().is_some_and(|p| waiting.iter().any(|o| o.name == *p))
+        };
+        let mut only_full: Vec<RunSpec> = resolved.run.extract_if(.., |run| waits(run)).collect();
+        // An optimisation is a run by the name of its table.
+        let tables = waiting.iter().map(|o| OptimiseSpec::table_name(&o.name));
+        only_full.extend(tables.map(|name| RunSpec { name, ..RunSpec::default() }));
         let points = points::expand(&resolved.sweep, "sweep", &source)?;
         let mut runs = Vec::new();
         let of_runs = resolved.of_runs();
         for point in &points {
             let here = overrides::with(&of_runs, &point.values, &source, "sweep")?;
+            for (index, spec) in
+                here.optimise.iter().enumerate().filter(|(_, o)| point.lies_within(&o.within))
+            {
+                runs.push(prepare_optimisation(&here, spec, index, point, &source)?);
+            }
             for run in here.run.iter().filter(|run| point.lies_within(&run.within)) {
-                let prepared = prepare(&here, run, point, &source);
+                let prepared = match &run.protocol {
+                    None => prepare(&here, run, point, &source),
+                    Some(protocol) => prepare_after(&here, run, protocol, point, (&runs, &source)),
+                };
                 runs.push(prepared.map_err(|e| e.of_run(&source, &run.name))?);
             }
         }
@@ -123,7 +156,7 @@ impl Experiment {
             source: &source,
         }
         .check()?;
-        left_out.take_out_of(&mut resolved);
+        let waiting_claims = left_out.take_out_of(&mut resolved);
         let figures = FigureChecks { description: &resolved, points: &points, runs: &runs };
         for (index, figure) in resolved.figure.iter().enumerate() {
             let drawn = figures.trial(figure);
@@ -145,7 +178,7 @@ impl Experiment {
         }
         let files = InputFiles::of(&resolved, (&points, &grids), &source)?;
         let name = folder_name(&resolved, &runs, &files);
-        Ok(Self { resolved, source, points, runs, grids, full, reduced_to_quick, files, name })
+        Ok(Self { resolved, source, points, runs, grids, size, waiting_claims, files, name })
     }
 
     /// The runs of which there is no table below `root`, in journals or finished folders of this experiment or of another.
@@ -154,13 +187,46 @@ impl Experiment {
         self.runs.iter().filter(|run| !places.has_table(&run.key)).collect()
     }
 
-    /// The size that it was made at; `Normal` also where `--quick` changes nothing.
-    pub fn size(&self) -> Size {
-        match (self.full, self.reduced_to_quick) {
-            (true, _) => Size::Full,
-            (_, true) => Size::Quick,
-            _ => Size::Normal,
+    /// A run that waited for a protocol, planned with the table of the optimisation that found it; `None` for a run that waits for nothing.
+    pub(crate) fn planned_with(
+        &self,
+        run: &Run,
+        optimised: Option<&Result<Trajectory, String>>,
+    ) -> Result<Option<Run>, String> {
+        let Some(after) = &run.after else { return Ok(None) };
+        let table = match optimised {
+            Some(Ok(table)) => table,
+            Some(Err(why)) if why == NOT_YET => return Err(NOT_YET.into()),
+            Some(Err(why)) => return Err(format!("its protocol failed: {why}")),
+            None => return Err(format!("`{}` is not there", after.table)),
+        };
+        let changes = Summary::of_table(table)?.changes();
+        let planned = overrides::with(&after.description, &changes, &self.source, "protocol")
+            .and_then(|here| prepare(&here, &after.run, &run.point, &self.source))
+            .map_err(|error| error.message)?;
+        Ok(Some(Run { key: run.key.clone(), ..planned }))
+    }
+
+    /// The optimisation that a run with a protocol waits for.
+    pub(crate) fn optimisation_of(&self, run: &Run) -> Option<&Run> {
+        let after = run.after.as_ref()?;
+        self.runs.iter().find(|known| known.name == after.table && known.point.index == run.point.index)
+    }
+
+    /// The table of the first `[[run]]`, or of the first optimisation where there is no run, without a file.
+    pub fn first_table(&self, monitor: &dyn Monitor) -> Result<Trajectory, String> {
+        let run = self.runs.iter().find(|run| run.memory.is_none()).or(self.runs.first());
+        let run = run.ok_or("the description has no run")?;
+        let computed = |run: &Run| run.schedule.run(monitor).map_err(|error| error.to_string());
+        match self.planned_with(run, self.optimisation_of(run).map(computed).as_ref())? {
+            Some(planned) => computed(&planned),
+            None => computed(run),
         }
+    }
+
+    /// All claims, those that wait for the full size last.
+    pub(crate) fn claims(&self) -> impl Iterator<Item = &Claim> {
+        self.resolved.claim.iter().chain(&self.waiting_claims)
     }
 
     /// Points of all scans together.
@@ -258,7 +324,7 @@ fn prepare(
     })?;
     let (record, stages) = build::stages(&here, source)?;
     let engine_alone = RunSpec { engine: run.engine.clone(), ..RunSpec::default() };
-    let description = Description { run: vec![engine_alone], ..here.of_runs() };
+    let description = Description { run: vec![engine_alone], optimise: Vec::new(), ..here.of_runs() };
     // A stage may change the spectrum to that of a file by its parts: the numbers are what its result depends on.
     let spectra = stages.iter().map(|stage| &stage.draft.spectrum);
     let spectra: Vec<_> = spectra.filter(|own| **own != stages[stages.len() - 1].draft.spectrum).collect();
@@ -271,7 +337,62 @@ fn prepare(
         }
         error.of_run(source, &run.name)
     })?;
-    Ok(Run { point: point.clone(), name: run.name.clone(), schedule, key })
+    Ok(Run { point: point.clone(), name: run.name.clone(), schedule, key, after: None, memory: None })
+}
+
+/// Describes an optimisation at one point: a run whose table is what it found.
+fn prepare_optimisation(
+    description: &Description,
+    spec: &OptimiseSpec,
+    index: usize,
+    point: &Point,
+    source: &Source,
+) -> Result<Run, Diagnostic> {
+    let planned = optimise::plan(description, spec, index, source)?;
+    // Names, and which points and sizes it is for, are no part of what it finds.
+    let alone = OptimiseSpec {
+        name: String::new(),
+        set: Overrides::new(),
+        only_full: false,
+        within: BTreeMap::new(),
+        ..spec.clone()
+    };
+    let here = Description { run: Vec::new(), optimise: vec![alone], ..planned.description.of_runs() };
+    Ok(Run {
+        point: point.clone(),
+        name: OptimiseSpec::table_name(&spec.name),
+        schedule: planned.schedule,
+        key: digest(&here, 16),
+        after: None,
+        memory: Some(planned.memory),
+    })
+}
+
+/// Describes a run that is trained by what an optimisation finds: it is checked with a protocol that stands for the one to come.
+fn prepare_after(
+    description: &Description,
+    run: &RunSpec,
+    protocol: &str,
+    point: &Point,
+    (runs, source): (&[Run], &Source),
+) -> Result<Run, Diagnostic> {
+    let table = OptimiseSpec::table_name(protocol);
+    let spec = description.optimise.iter().find(|o| o.name == protocol);
+    let searched = runs.iter().find(|known| known.name == table && known.point.index == point.index);
+    let (Some(spec), Some(searched)) = (spec, searched) else {
+        return Err(Diagnostic::new(format!(
+            "the protocol `{protocol}` is not optimised at {}",
+            point.label()
+        ))
+        .hint("give the run and the optimisation the same `where`")
+        .at_key(source, "run.protocol"));
+    };
+    let with = overrides::with(description, &spec.set, source, "optimise")?;
+    let trial = overrides::with(&with, &optimise::placeholder(spec), source, "protocol")?;
+    let planned = prepare(&trial, run, point, source)?;
+    let key = digest(&(&planned.key, &searched.key), 16);
+    let after = AfterProtocol { table, description: with, run: run.clone() };
+    Ok(Run { key, after: Some(after), ..planned })
 }
 
 fn slug(title: &str) -> String {

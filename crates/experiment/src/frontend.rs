@@ -194,7 +194,10 @@ mod tests {
         let sets = [change("record.times", json!([0, 9])), change("training.learning-rate", json!(0.5))];
         let normal = Experiment::with_changes(source.clone(), &sets, Size::Normal, Some(7)).unwrap();
         assert_eq!(normal.runs[0].schedule.record.times, [0.0, 9.0]);
-        assert_eq!(normal.resolved.training.as_ref().unwrap().learning_rate, 0.5);
+        assert_eq!(
+            normal.resolved.training.as_ref().unwrap().learning_rate,
+            crate::description::RateSpec::Number(0.5)
+        );
         assert_eq!(normal.resolved.seed(), 7);
         let quick = Experiment::with_changes(source.clone(), &sets, Size::Quick, None).unwrap();
         assert_eq!(quick.runs[0].schedule.record.times, [0.0, 1.0]);

@@ -7,6 +7,7 @@ use crate::compute::{NoPart, compute_answer, compute_part, is_final, joined, sca
 use crate::description::ScanSpec;
 use crate::execute::{Failure, unwritable};
 use crate::experiment::{Experiment, Run};
+use crate::optimise::SearchMemory;
 use crate::points::Point;
 use crate::quantities::{Answered, NoAnswer, Scan};
 use crate::results::Results;
@@ -15,8 +16,10 @@ use crate::store::places::Known;
 use crate::store::{Answers, Places, Tiling};
 use didact_model::{Monitor, Trajectory};
 use rayon::prelude::*;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What the jobs left.
@@ -48,6 +51,11 @@ impl<T: Into<Failure>> From<T> for Ended {
     }
 }
 
+/// The key under which a search leaves its starts when it is interrupted for the n-th time.
+fn resume_key(key: &str, number: usize) -> String {
+    format!("{key}-interrupted-{number}")
+}
+
 /// Progress of one run or scan as a part of all.
 pub(crate) struct ProgressShare<'a> {
     pub(crate) monitor: &'a dyn Monitor,
@@ -57,6 +65,9 @@ pub(crate) struct ProgressShare<'a> {
 impl Monitor for ProgressShare<'_> {
     fn advance(&self, fraction: f64) {
         self.monitor.advance(fraction * self.part);
+    }
+    fn describe(&self, line: &str) {
+        self.monitor.describe(line);
     }
     fn cancelled(&self) -> bool {
         self.monitor.cancelled()
@@ -77,7 +88,7 @@ pub(crate) struct Workshop<'a> {
 }
 
 /// Why there is no table, or no answer, where nothing was to be computed.
-const NOT_YET: &str = "not computed yet";
+pub(crate) const NOT_YET: &str = "not computed yet";
 /// Points that a message names where something is not computed yet.
 const NAMED: usize = 3;
 
@@ -95,8 +106,21 @@ impl Workshop<'_> {
         let experiment = self.experiment;
         let taken_over = AtomicUsize::new(0);
         self.places.journals().refresh();
-        let tables: Result<Vec<_>, Ended> =
-            experiment.runs.par_iter().map(|run| self.run(run, &taken_over)).collect();
+        // Runs that are trained by a protocol wait until it is found.
+        let (first, then): (Vec<&Run>, Vec<&Run>) =
+            experiment.runs.iter().partition(|run| run.after.is_none());
+        let found: Result<Vec<_>, Ended> =
+            first.par_iter().map(|run| self.run(run, None, &taken_over)).collect();
+        let mut known: BTreeMap<(usize, &str), Result<Trajectory, String>> =
+            first.iter().map(|run| (run.point.index, run.name.as_str())).zip(found?).collect();
+        let later: Result<Vec<_>, Ended> = then
+            .par_iter()
+            .map(|run| {
+                let table = run.after.as_ref().map_or("", |after| after.table.as_str());
+                self.run(run, known.get(&(run.point.index, table)), &taken_over)
+            })
+            .collect();
+        known.extend(then.iter().map(|run| (run.point.index, run.name.as_str())).zip(later?));
         let mut results = Results {
             points: experiment.points.clone(),
             files: experiment.files.clone(),
@@ -104,7 +128,8 @@ impl Workshop<'_> {
         };
         let (mut failures, mut failed_jobs, mut passed_over) = (Vec::new(), 0, 0);
         let mut waiting: BTreeMap<&str, Vec<&Point>> = BTreeMap::new();
-        for (run, table) in experiment.runs.iter().zip(tables?) {
+        for run in &experiment.runs {
+            let table = known.remove(&(run.point.index, run.name.as_str())).expect("every run was done");
             match &table {
                 Ok(_) => {}
                 Err(why) if !self.computes && why == NOT_YET => {
@@ -158,7 +183,12 @@ impl Workshop<'_> {
     }
 
     /// The table of a run, or why there is none.
-    fn run(&self, run: &Run, taken_over: &AtomicUsize) -> Result<Result<Trajectory, String>, Ended> {
+    fn run(
+        &self,
+        run: &Run,
+        protocol: Option<&Result<Trajectory, String>>,
+        taken_over: &AtomicUsize,
+    ) -> Result<Result<Trajectory, String>, Ended> {
         let kept = || self.places.table(&run.key);
         // Other processes may have added it since the journals were read, which takes a look at each of them.
         let looked_again = || {
@@ -170,6 +200,11 @@ impl Workshop<'_> {
             self.share.advance(1.0);
             return Ok(Ok(result));
         }
+        let planned = match self.experiment.planned_with(run, protocol) {
+            Ok(planned) => planned,
+            Err(why) => return Ok(Err(why)),
+        };
+        let run = planned.as_ref().unwrap_or(run);
         let tiling = Tiling::of(self.places.parts(&run.key), run.schedule.replicas());
         if !tiling.kept.is_empty() && (self.computes || tiling.missing.is_empty()) {
             return self.run_in_parts(run, &tiling);
@@ -178,13 +213,21 @@ impl Workshop<'_> {
             return Ok(Err(NOT_YET.into()));
         }
         self.may_begin()?;
+        if let Some(memory) = &run.memory {
+            self.remind(memory, &run.key);
+        }
         match compute_part(run, &(0..run.schedule.replicas()), &self.share) {
             Ok(computed) => {
                 self.keep(computed.kind, &computed.key, &computed.payload)?;
                 self.places.journals().sync().map_err(|error| unwritable(self.partial, &error))?;
                 Ok(Ok(computed.table))
             }
-            Err(why) => self.no_table(why),
+            Err(why) => {
+                if let (NoPart::Interrupted, Some(memory)) = (&why, &run.memory) {
+                    self.remember(memory, &run.key)?;
+                }
+                self.no_table(why)
+            }
         }
     }
 
@@ -214,6 +257,30 @@ impl Workshop<'_> {
             .advance(tiling.kept.iter().map(|part| f64::from(part.end - part.start)).sum::<f64>() / replicas);
         let whole = joined(self.places, run);
         Ok(whole.ok_or_else(|| "parts of it were damaged while it was put together; run it again".into()))
+    }
+
+    /// Keeps what a search had found when it was interrupted.
+    fn remember(&self, memory: &SearchMemory, key: &str) -> Result<(), Ended> {
+        let left = std::mem::take(&mut *memory.left.lock().unwrap_or_else(PoisonError::into_inner));
+        if left.is_empty() {
+            return Ok(());
+        }
+        let answer: Answered = Ok([("starts".to_string(), json!(left))].into());
+        let payload = serde_json::to_vec(&answer).expect("starts are plain data");
+        let mut number = 0;
+        while self.places.answer(&resume_key(key, number)).is_some() {
+            number += 1;
+        }
+        self.keep(RecordKind::Answer, &resume_key(key, number), &payload)?;
+        Ok(self.places.journals().sync().map_err(|error| unwritable(self.partial, &error))?)
+    }
+
+    /// Gives a search what an interrupted one left.
+    fn remind(&self, memory: &SearchMemory, key: &str) {
+        let all = (0..).map_while(|number| self.places.answer(&resume_key(key, number)));
+        let Some(Ok(mut left)) = all.last() else { return };
+        let starts = left.remove("starts").and_then(|value| serde_json::from_value(value).ok());
+        *memory.resume.lock().unwrap_or_else(PoisonError::into_inner) = starts.unwrap_or_default();
     }
 
     fn keep(&self, kind: RecordKind, key: &str, payload: &[u8]) -> Result<(), Ended> {

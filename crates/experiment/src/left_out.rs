@@ -1,6 +1,6 @@
 //! What waits for `--full`: runs that say so, and the measures, claims and series that depend on them.
 
-use crate::description::{Claim, Description, MeasureKind, PanelSpec, RunSpec, Series};
+use crate::description::{Claim, Description, MeasureKind, OptimiseSpec, PanelSpec, RunSpec, Series};
 use crate::measures::Dependency;
 
 /// Names of runs and measures that are left out.
@@ -31,6 +31,7 @@ impl LeftOut {
         kind.depends_on().iter().any(|dependency| match dependency {
             Dependency::Column { run, .. } | Dependency::Event { run, .. } => is_in(&self.runs, run.name),
             Dependency::Measure(measure) => is_in(&self.measures, measure.name),
+            Dependency::Optimise(named) => is_in(&self.runs, &OptimiseSpec::table_name(named.name)),
             Dependency::Scan(_) | Dependency::SweptKey(_) | Dependency::Quantity { .. } => false,
         })
     }
@@ -47,13 +48,13 @@ impl LeftOut {
         other.chain([&claim.measure]).any(|measure| self.measures.contains(measure))
     }
 
-    /// Takes all of it out of a description.
-    pub(crate) fn take_out_of(&self, description: &mut Description) {
+    /// Takes all of it out of a description, and returns the claims, which are shown as not judged.
+    pub(crate) fn take_out_of(&self, description: &mut Description) -> Vec<Claim> {
         description.measure.retain(|m| !self.measure(&m.kind));
-        description.claim.retain(|claim| !self.claim(claim));
         for panel in description.figure.iter_mut().flat_map(|figure| &mut figure.panel) {
             self.take_out_of_panel(panel);
         }
+        description.claim.extract_if(.., |claim| self.claim(claim)).collect()
     }
 
     fn take_out_of_panel(&self, panel: &mut PanelSpec) {
@@ -113,7 +114,7 @@ check = { at-least = 0 }
 says = "near"
 measure = "ratio"
 check = { at-least = 0 }
-only-full = true
+judged-from = "full"
 
 [[figure]]
 name = "both"
@@ -136,6 +137,8 @@ x = "data.dimension"
             [d.run.len(), d.measure.len(), d.claim.len(), d.figure[0].panel[0].series.len()]
         };
         assert_eq!(counts(Size::Normal), [1, 1, 1, 1]);
+        let waiting = Experiment::new(source(), Size::Normal, None).unwrap().waiting_claims;
+        assert_eq!(waiting.len(), 1, "it is shown as not judged");
         assert_eq!(counts(Size::Full), [2, 3, 2, 3]);
     }
 }

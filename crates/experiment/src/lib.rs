@@ -49,6 +49,7 @@ pub mod live;
 pub mod measures;
 mod names;
 mod npz;
+mod optimise;
 mod outcome;
 pub mod overrides;
 mod page;

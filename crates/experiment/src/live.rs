@@ -28,7 +28,7 @@
 
 use crate::claims::{self, Judged};
 use crate::default_figure;
-use crate::description::{FigureSpec, Measure, MeasureKind};
+use crate::description::{FigureSpec, Measure, MeasureKind, OptimiseSpec};
 use crate::draw::Drawable;
 use crate::experiment::{Experiment, Run, Size};
 use crate::guard;
@@ -112,6 +112,8 @@ pub struct Live {
     results: Results,
     /// Replicas that are done, by point and name of the run; runs that are not begun are not there.
     replicas: BTreeMap<(usize, String), u32>,
+    /// Runs that are trained by a protocol, planned once it is found.
+    planned: BTreeMap<(usize, String), Run>,
     failures: Vec<String>,
 }
 
@@ -145,7 +147,8 @@ impl Live {
         for run in &experiment.runs {
             results.tables.insert(place(run), Err(WAITS.into()));
         }
-        Self { experiment, results, replicas: BTreeMap::new(), failures: Vec::new() }
+        let (replicas, planned) = (BTreeMap::new(), BTreeMap::new());
+        Self { experiment, results, replicas, planned, failures: Vec::new() }
     }
 
     /// What it would take.
@@ -162,19 +165,47 @@ impl Live {
         plan
     }
 
-    /// Computes every run that is a prediction.
+    /// Computes every run that is a prediction: optimisations among them, then what is trained by what they found.
     pub fn predict(&mut self, monitor: &dyn Monitor) -> Result<(), Interrupted> {
         not_cancelled(monitor)?;
-        let runs: Vec<&Run> = self.experiment.runs.iter().filter(|run| predicts(run)).collect();
-        let share = 1.0 / runs.len().max(1) as f64;
-        let done: Vec<_> = runs
-            .par_iter()
-            .map(|run| {
-                let part = crate::jobs::ProgressShare { monitor, part: share };
-                (place(run), run.schedule.record.replicas, computed(run, || run.schedule.run(&part)))
-            })
-            .collect();
+        let all = self.experiment.runs.iter().filter(|run| predicts(run));
+        let (first, then): (Vec<&Run>, Vec<&Run>) = all.partition(|run| run.after.is_none());
+        let share = 1.0 / (first.len() + then.len()).max(1) as f64;
+        let predicted = |runs: Vec<&Run>| -> Vec<_> {
+            runs.par_iter()
+                .map(|run| {
+                    let part = crate::jobs::ProgressShare { monitor, part: share };
+                    (place(run), run.schedule.record.replicas, computed(run, || run.schedule.run(&part)))
+                })
+                .collect()
+        };
+        let done = predicted(first);
+        self.keep(done)?;
+        self.plan_with_protocols()?;
+        let done = predicted(self.planned.values().filter(|run| predicts(run)).collect());
         self.keep(done)
+    }
+
+    /// Plans the runs whose protocols are found; those whose protocol failed have failed.
+    fn plan_with_protocols(&mut self) -> Result<(), Interrupted> {
+        let mut failed = Vec::new();
+        for run in &self.experiment.runs {
+            let Some(after) = &run.after else { continue };
+            let table = self.results.tables.get(&(run.point.index, after.table.clone()));
+            match self.experiment.planned_with(run, table) {
+                Ok(Some(planned)) => {
+                    self.planned.insert(place(run), planned);
+                }
+                Ok(None) => {}
+                Err(why) => failed.push((place(run), 0, Err(Ended::Failed(why)))),
+            }
+        }
+        self.keep(failed)
+    }
+
+    /// The run as it is computed: with its protocol where it is trained by one. `None` before that is found.
+    fn as_planned<'a>(&'a self, run: &'a Run) -> Option<&'a Run> {
+        if run.after.is_some() { self.planned.get(&place(run)) } else { Some(run) }
     }
 
     /// Computes the scans. `may_go_on` is asked before every point; once it says no, scans that are not whole are left out.
@@ -220,6 +251,7 @@ impl Live {
             .runs
             .iter()
             .filter(|run| !predicts(run))
+            .filter_map(|run| self.as_planned(run))
             .map(|run| (run, self.replicas.get(&place(run)).copied().unwrap_or(0)))
             .filter(|(run, have)| *have < replicas.min(run.schedule.record.replicas))
             .collect();
@@ -304,14 +336,13 @@ impl Live {
             progress: self.progress(&measure.kind),
             engines: self.engines(&measure.kind),
         };
-        let claimed: Vec<_> =
-            description.claim.iter().filter(|c| self.experiment.full || !c.only_full).collect();
-        let judged = claims::judge(&claimed, &self.experiment.points, &measured);
+        let Experiment { size, points, .. } = &self.experiment;
+        let judged = claims::judge(self.experiment.claims(), *size, points, &measured);
         let how_far = |name: &str| {
             let measure = description.measure.iter().find(|m| m.name == name);
             measure.map_or(LiveProgress::Final, |m| self.progress(&m.kind))
         };
-        let claims = claimed.iter().zip(judged).map(|(claim, judged)| {
+        let claims = self.experiment.claims().zip(judged).map(|(claim, judged)| {
             let compared = claim.check.equals_measure.as_deref().map_or(LiveProgress::Final, how_far);
             (judged, how_far(&claim.measure).and(compared))
         });
@@ -386,6 +417,11 @@ impl Live {
         self.each_dependency(kind, 0, &mut |dependency| {
             let own = match dependency {
                 Dependency::Scan(scan) if self.results.scans.iter().all(|s| s.name != scan.name) => {
+                    LiveProgress::Waiting
+                }
+                Dependency::Optimise(named)
+                    if waiting.contains(&OptimiseSpec::table_name(named.name).as_str()) =>
+                {
                     LiveProgress::Waiting
                 }
                 other => match other.run() {

@@ -2,8 +2,9 @@
 //!
 //! A slip is found before anything runs, and pointed at in the entry that makes it.
 
+use crate::Size;
 use crate::checks;
-use crate::description::{Description, Measure, PanelSpec, Series};
+use crate::description::{Description, Measure, OptimiseSpec, PanelSpec, Series};
 use crate::experiment::Run;
 use crate::figure_checks::FigureChecks;
 use crate::left_out::LeftOut;
@@ -29,6 +30,7 @@ pub(crate) fn check_names(d: &Description, source: &Source) -> Result<(), Diagno
     unique(d.measure.iter().map(|m| m.name.as_str()).collect(), "measures", "measure")?;
     unique(d.figure.iter().map(|f| f.name.as_str()).collect(), "figures", "figure")?;
     unique(d.scan.iter().map(|f| f.name.as_str()).collect(), "scans", "scan")?;
+    check_optimisations(d, source)?;
     for (index, run) in d.run.iter().enumerate() {
         if let Some(key) = run.within.keys().find(|key| !d.sweep.contains_key(*key)) {
             let message = format!("the run `{}` is limited in `{key}`, which is not swept", run.name);
@@ -66,6 +68,11 @@ pub(crate) fn check_names(d: &Description, source: &Source) -> Result<(), Diagno
             let message = format!("a claim compares with the measure `{name}`, which does not exist");
             return Err(Diagnostic::new(message).at_key(source, &format!("claim.{index}.check")));
         }
+        if claim.bound.as_ref().is_some_and(|b| b.at_most.is_none() && b.at_least.is_none()) {
+            return Err(Diagnostic::new("the bound of a claim has no number")
+                .hint("write `at-most` or `at-least` in it")
+                .at_key(source, &format!("claim.{index}.bound")));
+        }
         let along = claim.check.increases_with.iter().chain(&claim.check.decreases_with);
         let along = along.map(|key| (key, "check"));
         for (key, part) in claim.at.keys().map(|key| (key, "at")).chain(along) {
@@ -78,6 +85,56 @@ pub(crate) fn check_names(d: &Description, source: &Source) -> Result<(), Diagno
         }
     }
     checks::names_on_disk(d, source)
+}
+
+/// Names of optimisations, and runs that are trained by what they find.
+fn check_optimisations(d: &Description, source: &Source) -> Result<(), Diagnostic> {
+    let names: Vec<&str> = d.optimise.iter().map(|o| o.name.as_str()).collect();
+    for (index, spec) in d.optimise.iter().enumerate() {
+        let refuse = |message: String, hint: &str| {
+            Err(Diagnostic::new(message).hint(hint).at_key(source, &format!("optimise.{index}.name")))
+        };
+        let table = OptimiseSpec::table_name(&spec.name);
+        let twice = d.optimise[..index].iter().any(|o| OptimiseSpec::table_name(&o.name) == table);
+        if twice {
+            return refuse(format!("two optimisations are called `{}`", spec.name), "choose another name");
+        }
+        if spec.name.is_empty() || !table.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
+            let message = format!("the name `{}` becomes a file name", spec.name);
+            return refuse(message, "use letters, digits, spaces, `-`, `_` and `.`");
+        }
+        if d.run.iter().any(|run| run.name == table) {
+            let message =
+                format!("the files of the run `{table}` would be those of the optimisation `{}`", spec.name);
+            return refuse(message, "choose another name");
+        }
+        if let Some(key) = spec.within.keys().find(|key| !d.sweep.contains_key(*key)) {
+            let message =
+                format!("the optimisation `{}` is limited in `{key}`, which is not swept", spec.name);
+            return Err(Diagnostic::new(message)
+                .hint("`where` takes keys of [sweep] and the two ends of a range")
+                .at_key(source, &format!("optimise.{index}.where")));
+        }
+    }
+    for (index, run) in d.run.iter().enumerate() {
+        let Some(protocol) = &run.protocol else { continue };
+        let key = format!("run.{index}.protocol");
+        if !names.contains(&protocol.as_str()) {
+            let hint = match nearest(protocol, &names) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if names.is_empty() => "add an [[optimise]] of this name".into(),
+                None => format!("there are {}", names.join(", ")),
+            };
+            let message = format!("the protocol `{protocol}` names no [[optimise]]");
+            return Err(Diagnostic::new(message).hint(hint).at_key(source, &key));
+        }
+        if run.set.contains_key("record.clock") {
+            let message = format!("the run `{}` has another clock than the protocol `{protocol}`", run.name);
+            let hint = "a protocol is a function of the clock: set `clock` in [record] for both";
+            return Err(Diagnostic::new(message).hint(hint).at_key(source, &key));
+        }
+    }
+    Ok(())
 }
 
 /// Names that are used: runs, columns, events, measures and scans that measures and figures speak of.
@@ -104,12 +161,13 @@ impl<'a> References<'a> {
                 self.panel(panel, &format!("figure.{f}.panel.{p}"))?;
             }
         }
-        let always = self.description.claim.iter().position(|c| !c.only_full && self.left_out.claim(c));
+        let always =
+            self.description.claim.iter().position(|c| c.judged_from != Size::Full && self.left_out.claim(c));
         always.map_or(Ok(()), |index| {
             let message =
-                "the claim is checked always, but stands on a run that is there only under `--full`";
+                "the claim is judged without `--full`, but stands on a run that is there only under it";
             Err(Diagnostic::new(message)
-                .hint("say `only-full = true` in the claim too")
+                .hint("say `judged-from = \"full\"` in the claim")
                 .at_key(self.source, &format!("claim.{index}.measure")))
         })
     }
@@ -130,6 +188,10 @@ impl<'a> References<'a> {
                 }
                 Dependency::Measure(other) => self.earlier_measure(other.name, index, &key(&other))?,
                 Dependency::Scan(scan) => self.scan(scan.name, &key(&scan))?,
+                Dependency::Optimise(named) => {
+                    let names: Vec<&str> = d.optimise.iter().map(|o| o.name.as_str()).collect();
+                    self.known("optimisation", named.name, &names, &key(&named))?;
+                }
                 Dependency::SweptKey(swept) => {
                     let keys: Vec<&str> = d.sweep.keys().map(String::as_str).collect();
                     self.known("swept key", swept.name, &keys, &key(&swept))?;
@@ -168,6 +230,11 @@ impl<'a> References<'a> {
     fn series(&self, series: &Series, key: &dyn Fn(&str) -> String) -> Result<(), Diagnostic> {
         if self.left_out.series(series) {
             return Ok(());
+        }
+        if series.optimise.is_some() {
+            return Err(Diagnostic::new("a series has an `optimise` and another source")
+                .hint("give one of `run`, `measure`, `scan` and `optimise`")
+                .at_key(self.source, &key("optimise")));
         }
         if let Some(of) = &series.run {
             self.column((of, &key("run")), (series.y.as_deref().unwrap_or("loss"), &key("y")))?;

@@ -1,5 +1,6 @@
 //! What is made of the results: measures, verdicts, figures, the report, and the folder that holds all of it.
 
+use crate::Size;
 use crate::claims::{self, Judged};
 use crate::draw::Drawable;
 use crate::experiment::{BUILD, Experiment};
@@ -53,8 +54,7 @@ impl Experiment {
         let (measured, failed_measures) = measures::evaluate(&self.resolved.measure, &done.results);
         done.failed_jobs += failed_measures.len();
         done.failures.extend(failed_measures);
-        let claims: Vec<_> = self.resolved.claim.iter().filter(|c| self.full || !c.only_full).collect();
-        let claims = claims::judge(&claims, &self.points, &measured);
+        let claims = claims::judge(self.claims(), self.size, &self.points, &measured);
         let drawable = Drawable { results: &done.results, measured: &measured };
         let mut figures = Vec::new();
         let mut undrawn = Vec::new();
@@ -102,11 +102,7 @@ impl Experiment {
         assembly.add("results.json", text.as_bytes())?;
         let html = self.report(&done.results, &done.failures, outcome, description);
         assembly.add("report.html", html.map_err(WriteError::Text)?.as_bytes())?;
-        let size = match (self.reduced_to_quick, self.full) {
-            (true, _) => "quick",
-            (_, true) => "full",
-            _ => "normal",
-        };
+        let size = self.size.name();
         let runs = self.resolved.run.iter().map(|r| json!({"name": r.name, "engine": r.engine.name()}));
         Ok(Provenance {
             complete: true,
@@ -186,12 +182,12 @@ impl Experiment {
 
     /// What a reader of the report must know first.
     fn notice(&self) -> Option<&'static str> {
-        match (self.reduced_to_quick, self.full) {
-            (true, _) => Some(
+        match self.size {
+            Size::Quick => Some(
                 "A quick run (--quick): smaller than the experiment describes, so that it takes seconds. Without --quick it runs as described.",
             ),
-            (_, true) => Some("Run at full size (--full): as large as the source."),
-            _ => None,
+            Size::Full => Some("Run at full size (--full): as large as the source."),
+            Size::Normal => None,
         }
     }
 

@@ -518,6 +518,9 @@ impl Monitor for ReplicaShare<'_> {
     fn advance(&self, fraction: f64) {
         self.monitor.advance(fraction / self.replicas);
     }
+    fn describe(&self, line: &str) {
+        self.monitor.describe(line);
+    }
     fn cancelled(&self) -> bool {
         self.monitor.cancelled()
     }

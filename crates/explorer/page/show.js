@@ -50,7 +50,7 @@ export const figures = (list) => {
 
 // ---- numbers ----
 
-const SIGNS = { holds: "✓", fails: "✗", differs: "≠" };
+const SIGNS = { holds: "✓", fails: "✗", differs: "≠", within: "≤", "not-judged": "?" };
 
 export const numbers = (outcome) => {
   byId("definitions").replaceChildren(html(outcome.definitions));

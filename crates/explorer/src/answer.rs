@@ -69,6 +69,8 @@ pub(crate) fn outcome(live: &Live, outcome: &LiveOutcome, beside: &[LiveQuantity
                     Verdict::Holds => "holds",
                     Verdict::Fails => "fails",
                     Verdict::DiffersFromPrint => "differs",
+                    Verdict::WithinBound => "within",
+                    Verdict::NotJudged => "not-judged",
                 },
                 "evidence": escape(&cut(&judged.evidence)),
                 "progress": progress.word(),

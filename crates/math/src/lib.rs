@@ -10,6 +10,7 @@
 //! | What is the limiting spectrum of a random matrix, and where are its outliers? | [`spectra`] |
 //! | How are small dense matrices factorised? | [`linalg`] |
 //! | Where is a root or a minimum of a function of one variable? | [`roots`] |
+//! | Where is a minimum of a function of many variables in a box? | [`minimise`] |
 //! | Which line or power law fits a set of points, with which standard error? | [`fits`] |
 //! | What is the value of an incomplete gamma integral or of the zeta function? | [`special`] |
 //! | How are elementary functions of many numbers computed fast and reproducibly? | [`simd`], [`memory`] |
@@ -39,6 +40,7 @@ pub mod fits;
 pub mod gauss;
 pub mod linalg;
 pub mod memory;
+pub mod minimise;
 pub mod ode;
 pub mod random;
 pub mod roots;

@@ -15,6 +15,8 @@ pub use crate::machine::available_gigabytes;
 pub trait Monitor: Sync {
     /// A further fraction of the whole work is done (fractions of a run add up to 1).
     fn advance(&self, fraction: f64);
+    /// What is being done now, in a line for the user.
+    fn describe(&self, _line: &str) {}
     /// True when the user wants the run to end now.
     fn cancelled(&self) -> bool;
 }

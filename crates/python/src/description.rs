@@ -195,10 +195,7 @@ impl Prepared {
     /// Starts the first run; nothing is written.
     fn solve(&self, threads: usize) -> PyResult<SolveJob> {
         let experiment = Arc::clone(&self.experiment);
-        let task = Task::start(threads, move |monitor| match experiment.runs.first() {
-            Some(run) => run.schedule.run(monitor).map_err(|error| error.to_string()),
-            None => Err("the description has no run".into()),
-        })?;
+        let task = Task::start(threads, move |monitor| experiment.first_table(monitor))?;
         Ok(SolveJob::new(task))
     }
 
@@ -266,7 +263,7 @@ fn share_of(
 ) -> Result<TaskOutcome, Diagnostic> {
     let asked = Asked {
         source: PathBuf::from(&experiment.source.name),
-        size: experiment.size(),
+        size: experiment.size,
         seed: experiment.resolved.record.is_some().then(|| experiment.resolved.seed()),
         cores: 1,
         count: TaskCount::Tasks(shares),

@@ -5,6 +5,8 @@
 //! LocalRule ───┼─ kick, curvature   ──► effective process         ──► dmft::Dmft          training set, n, d → ∞
 //!              ├─ products of kicks ──► covariance of replicas    ──► fluctuations        one pass, order 1/√d
 //!              └─ curvature         ──► Hessians, thresholds      ──► landscape           quantities, not curves
+//!
+//! equations of the overlaps ──► their transpose ──► control      rates as functions of time that make a loss smallest
 //! ```
 //!
 //! The engines end in a [`didact_model::Trajectory`]; what is not a curve is a [`didact_model::quantity::Quantity`].
@@ -31,9 +33,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod control;
 pub mod dmft;
 pub mod fluctuations;
 pub mod landscape;
+mod model_input;
 pub mod order_parameters;
 
 pub use order_parameters::{Numerical, OdeMethod, OdeOptions, OrderParameterOde};
@@ -44,5 +48,5 @@ use didact_model::quantity::Quantity;
 /// registered by the family.
 pub fn quantities() -> Vec<(&'static str, &'static Quantity)> {
     let training = dmft::TRAINING.iter().map(|quantity| ("training", quantity));
-    landscape::quantities().into_iter().chain(training).collect()
+    landscape::quantities().into_iter().chain(training).chain(control::quantities()).collect()
 }

@@ -55,10 +55,12 @@ fn claims(claims: &[Judged]) {
             Verdict::Holds => "32",
             Verdict::Fails => "31;1",
             Verdict::DiffersFromPrint => "33",
+            Verdict::WithinBound => "36",
+            Verdict::NotJudged => "2",
         };
-        let verdict = format!("{:<18}", claim.verdict.words());
+        let verdict = format!("{:<23}", claim.verdict.words());
         let verdict = if colour { format!("\x1b[{code}m{verdict}\x1b[0m") } else { verdict };
-        say!("  {verdict} {}\n  {:<18} {}", printable(&claim.says), "", printable(&claim.evidence));
+        say!("  {verdict} {}\n  {:<23} {}", printable(&claim.says), "", printable(&claim.evidence));
     }
 }
 

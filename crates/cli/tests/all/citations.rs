@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 const FOLDER: &str = "derivations/";
 
 /// The papers by the names under which comments may speak of them.
-const PAPERS: [&str; 7] = [
+const PAPERS: [&str; 8] = [
     "gd-phase-transitions",
     "lora",
     "lora-single-index",
     "low-rank-perturbation",
+    "optimal-protocols",
     "power-law-spectra",
     "quadratic-networks",
     "training-rules",

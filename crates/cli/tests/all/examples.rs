@@ -36,6 +36,24 @@ fn every_paper_is_accepted_in_every_size() {
     }
 }
 
+/// A reader must be able to tell the sentences of a paper from ours.
+#[test]
+fn every_claim_of_a_paper_names_its_source() {
+    let mut claims = 0;
+    for paper in std::fs::read_dir(root().join("papers")).unwrap() {
+        for file in std::fs::read_dir(paper.unwrap().path()).unwrap() {
+            let path = file.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            for claim in text.split("\n[[claim]]\n").skip(1) {
+                let claim = claim.split("\n[").next().unwrap();
+                assert!(claim.contains("\nsource = \""), "{}: {claim}", path.display());
+                claims += 1;
+            }
+        }
+    }
+    assert!(claims > 300, "{claims} claims");
+}
+
 #[test]
 fn the_option_reference_is_fresh() {
     let made = didact().args(["schema", "--markdown"]).output().unwrap().stdout;

@@ -57,6 +57,7 @@ fn papers_have_one_row_each_with_the_time_at_every_size() {
         "low-rank-perturbation",
         "power-law-spectra",
         "quadratic-networks",
+        "optimal-protocols",
         "training-rules",
     ];
     for key in keys {

@@ -11,6 +11,7 @@ mod gd_phase_transitions;
 mod inputs;
 mod lora_single_index;
 mod low_rank_perturbation;
+mod optimal_protocols;
 mod power_law_spectra;
 mod quadratic_networks;
 mod training_rules;
@@ -25,7 +26,7 @@ use std::process::ExitCode;
 type Adapter = fn(kind: &str, inputs: &Inputs) -> Option<Answer>;
 
 /// The families; an adapter knows every kind of its file.
-const FAMILIES: [(&str, Adapter); 7] = [
+const FAMILIES: [(&str, Adapter); 8] = [
     ("power-law-spectra", power_law_spectra::answer),
     ("quadratic-networks", quadratic_networks::answer),
     ("lora-single-index", lora_single_index::answer),
@@ -33,6 +34,7 @@ const FAMILIES: [(&str, Adapter); 7] = [
     ("gd-phase-transitions", gd_phase_transitions::answer),
     ("training-rules", training_rules::answer),
     ("fluctuations", fluctuations::answer),
+    ("optimal-protocols", optimal_protocols::answer),
 ];
 
 fn main() -> ExitCode {

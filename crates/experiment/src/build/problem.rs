@@ -2,12 +2,12 @@
 
 use super::section;
 use super::start::start;
-use crate::description::{DataSpec, Description, InputsSpec, TrainingSpec};
+use crate::description::{DataSpec, Description, InputsSpec, RateSpec, TrainingSpec};
 use crate::source::{Diagnostic, Source};
 use crate::spectra;
 use didact_model::problem::ProblemError;
 use didact_model::training::{
-    Batches, Drift, FactorSchedule, InputLaw, Momentum, ScheduleSpec, TrainingError,
+    Batches, Drift, FactorSchedule, InputLaw, Momentum, NamedSchedule, ScheduleSpec, TrainingError,
 };
 use didact_model::{Problem, Samples, Training};
 use std::sync::Arc;
@@ -67,15 +67,31 @@ fn way_of_training(
         let made = given.clone().map(FactorSchedule::new).transpose();
         Ok(made.map_err(|error| refused(TrainingError::formula(key, error)))?.unwrap_or_default())
     };
+    let (learning_rate, course) = match &spec.learning_rate {
+        RateSpec::Number(rate) => (*rate, None),
+        RateSpec::Course(course) => {
+            let (times, values) = (course.times.clone(), course.values.clone());
+            (1.0, Some(ScheduleSpec::Named(NamedSchedule::Course { times, values })))
+        }
+    };
+    if course.is_some() && spec.schedule.is_some() {
+        return Err(Diagnostic::new("the learning rate is a course, and has a schedule too")
+            .hint("give the learning rate as a number, or remove `schedule`")
+            .at_key(source, "training.schedule"));
+    }
+    let rate_schedule = match &course {
+        Some(_) => schedule(&course, "training.learning-rate")?,
+        None => schedule(&spec.schedule, "training.schedule")?,
+    };
     Ok(Training {
-        learning_rate: spec.learning_rate,
+        learning_rate,
         scaling: spec.scaling,
         scalar_ratio: spec.scalar_ratio,
         batch: spec.batch,
         label_noise,
         constraint: spec.constraint,
         samples: samples(data, source)?,
-        schedule: schedule(&spec.schedule, "training.schedule")?,
+        schedule: rate_schedule,
         label_noise_schedule: schedule(&spec.label_noise_schedule, "training.label-noise-schedule")?,
         weight_decay_schedule: schedule(&spec.weight_decay_schedule, "training.weight-decay-schedule")?,
         momentum: spec.momentum.as_ref().map(Momentum::new).transpose().map_err(refused)?,

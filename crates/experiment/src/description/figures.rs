@@ -80,6 +80,9 @@ pub struct Series {
     /// … or from this measure, over the sweep …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measure: Option<String>,
+    /// … or from this optimisation: its controls, `p.f1`, `p.f2`, `H`, observables, and those of baselines, `constant/loss` …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub optimise: Option<String>,
     /// … or from this scan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scan: Option<String>,

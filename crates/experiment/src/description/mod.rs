@@ -4,16 +4,18 @@
 
 mod claims;
 mod figures;
+mod optimise;
 mod run;
 mod training;
 
 pub use crate::measures::{Measure, MeasureKind};
-pub use claims::{Check, Claim, Erratum};
+pub use claims::{Bound, Check, Claim, Erratum};
 pub use figures::{BandOfMean, BandSpec, FigureSpec, InsetSpec, NamedBand, PanelSpec, Series, SeriesStyle};
+pub use optimise::{BaselineName, ControlSpec, MethodName, ObjectiveSpec, OptimiseSpec};
 pub use run::RunSpec;
 pub use training::{
-    DropoutSpec, NamedTeachers, RestartSpec, RowsSpec, ScalarsLaw, ScalarsSpec, SpectrumSpec, Stage,
-    StartSpec, TeachersSpec, TrainingSpec, Until,
+    DropoutSpec, NamedTeachers, RateSpec, RestartSpec, RowsSpec, ScalarsLaw, ScalarsSpec, SpectrumSpec,
+    Stage, StartSpec, TeachersSpec, TrainingSpec, Until,
 };
 
 use crate::measures::Dependency;
@@ -57,6 +59,9 @@ pub struct Description {
     /// Engines to run, each with its own changes to the description; a model without any is run as `ode`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub run: Vec<RunSpec>,
+    /// Protocols to be found: numbers of the training as functions of the clock, or of the model, that make an observable smallest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub optimise: Vec<OptimiseSpec>,
     /// Keys and the values they take: every combination is run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sweep: BTreeMap<String, Values>,
@@ -86,6 +91,9 @@ impl Description {
         if self.run.is_empty() && self.model.is_some() {
             self.run.push(RunSpec { name: "ode".into(), ..RunSpec::default() });
         }
+        for panel in self.figure.iter_mut().flat_map(|figure| &mut figure.panel) {
+            complete_panel(panel);
+        }
         self
     }
 
@@ -98,6 +106,7 @@ impl Description {
             start: self.start.clone(),
             record: self.record.clone(),
             run: self.run.clone(),
+            optimise: self.optimise.clone(),
             ..Self::default()
         }
     }
@@ -128,6 +137,17 @@ impl Description {
         }
         all
     }
+}
+
+/// A series of an optimisation is one of the run that it becomes.
+fn complete_panel(panel: &mut PanelSpec) {
+    for series in &mut panel.series {
+        let alone = series.run.is_none() && series.measure.is_none() && series.scan.is_none();
+        if let Some(name) = series.optimise.take_if(|_| alone) {
+            series.run = Some(OptimiseSpec::table_name(&name));
+        }
+    }
+    panel.inset.iter_mut().for_each(|inset| complete_panel(&mut inset.panel));
 }
 
 /// The inputs x ~ N(0, Σ).

@@ -27,10 +27,12 @@ pub struct RunSpec {
     pub only_full: bool,
     /// Run only at the points of the sweep where these keys lie between two numbers: `{ "data.dimension" = [0, 4096] }`.
     pub within: BTreeMap<String, [f64; 2]>,
+    /// Trained by what this `[[optimise]]` found.
+    pub protocol: Option<String>,
 }
 
 /// The keys of a run that do not depend on its engine.
-const OWN_KEYS: [&str; 5] = ["name", "engine", "set", "only-full", "where"];
+const OWN_KEYS: [&str; 6] = ["name", "engine", "set", "only-full", "where", "protocol"];
 
 impl Serialize for RunSpec {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -46,6 +48,9 @@ impl Serialize for RunSpec {
         map.serialize_entry("only-full", &self.only_full)?;
         if !self.within.is_empty() {
             map.serialize_entry("where", &self.within)?;
+        }
+        if let Some(protocol) = &self.protocol {
+            map.serialize_entry("protocol", protocol)?;
         }
         map.end()
     }
@@ -109,6 +114,7 @@ impl<'de> Visitor<'de> for RunVisitor {
                 "set" => run.set = map.next_value()?,
                 "only-full" => run.only_full = map.next_value()?,
                 "where" => run.within = map.next_value()?,
+                "protocol" => run.protocol = Some(map.next_value()?),
                 option => {
                     let value = map.next_value_seed(OptionValue(option))?;
                     options.insert(key, value);
@@ -138,6 +144,9 @@ struct RunSchema {
     /// Run only at the points of the sweep where these keys lie between two numbers: `{ "data.dimension" = [0, 4096] }`.
     #[serde(default, rename = "where")]
     within: BTreeMap<String, [f64; 2]>,
+    /// Trained by what the `[[optimise]]` of this name found, in place of the controlled keys.
+    #[serde(default)]
+    protocol: Option<String>,
     #[serde(flatten)]
     engine: EngineSpec,
 }

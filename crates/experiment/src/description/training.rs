@@ -4,7 +4,7 @@ use super::Overrides;
 use didact_model::constraint::Constraint;
 use didact_model::problem::StepScaling;
 use didact_model::record::Crossing;
-use didact_model::training::{BatchesSpec, GradientMap, MomentumSpec, ScheduleSpec};
+use didact_model::training::{BatchesSpec, Course, GradientMap, MomentumSpec, ScheduleSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -13,8 +13,9 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TrainingSpec {
-    /// η.
-    pub learning_rate: f64,
+    /// η: a number, or a course such as `{ times = [0, 10, 50], values = [1, 0.5, 0.1] }`, linear between times of the clock of the whole
+    /// run and constant outside.
+    pub learning_rate: RateSpec,
     /// `per-dimension`: step η/d; `plain`: step η.
     #[serde(default)]
     pub scaling: StepScaling,
@@ -61,6 +62,19 @@ pub struct TrainingSpec {
     /// A schedule: stages one after the other; what follows the last one is trained as described above.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stage: Vec<Stage>,
+}
+
+/// A learning rate: one number, or a course.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "a learning rate is a number, or a course such as { times = [0, 10], values = [1, 0.1] }"
+)]
+pub enum RateSpec {
+    /// The same at all times.
+    Number(f64),
+    /// A function of the clock.
+    Course(Course),
 }
 
 /// Dropout of hidden units.

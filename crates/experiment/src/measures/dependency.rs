@@ -32,6 +32,8 @@ pub enum Dependency<'a> {
     Measure(NamedAt<'a>),
     /// A scan.
     Scan(NamedAt<'a>),
+    /// An optimisation.
+    Optimise(NamedAt<'a>),
     /// A key of the sweep.
     SweptKey(NamedAt<'a>),
     /// A predicted quantity.
@@ -64,6 +66,11 @@ impl<'a> Dependency<'a> {
         Self::Scan(named("scan", name))
     }
 
+    /// The key `optimise` names an optimisation.
+    pub fn optimise(name: &'a str) -> Self {
+        Self::Optimise(named("optimise", name))
+    }
+
     /// A key names a key of the sweep.
     pub fn swept_key(key: &'static str, name: &'a str) -> Self {
         Self::SweptKey(named(key, name))
@@ -79,7 +86,11 @@ impl<'a> Dependency<'a> {
     pub fn run(&self) -> Option<&'a str> {
         match self {
             Self::Column { run, .. } | Self::Event { run, .. } => Some(run.name),
-            Self::Measure(_) | Self::Scan(_) | Self::SweptKey(_) | Self::Quantity { .. } => None,
+            Self::Measure(_)
+            | Self::Scan(_)
+            | Self::Optimise(_)
+            | Self::SweptKey(_)
+            | Self::Quantity { .. } => None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a measure is given to compute its number from.
 
 use super::{Dependency, Found, Measured, MeasuredValues};
-use crate::description::Overrides;
+use crate::description::{OptimiseSpec, Overrides};
 use crate::input_files::InputFiles;
 use crate::points::Point;
 use crate::results::{MeanCurve, Missing, Results};
@@ -39,6 +39,13 @@ impl<'a> Findings<'a> {
     pub fn table(&self, point: &Point, run: &str) -> Result<&'a Trajectory, Missing> {
         self.require(|dependency| dependency.run() == Some(run), "run", run)?;
         self.results.table(point, run)
+    }
+
+    /// The table of an optimisation at a point.
+    pub fn optimum(&self, point: &Point, name: &str) -> Result<&'a Trajectory, Missing> {
+        let is = |d: &Dependency| matches!(d, Dependency::Optimise(named) if named.name == name);
+        self.require(is, "optimisation", name)?;
+        self.results.table(point, &OptimiseSpec::table_name(name))
     }
 
     /// Times, means and standard errors of a column within a window of time.

@@ -10,6 +10,7 @@
 //! | what does a curve do? | `value-at`, `plateau-height`, `exponent`, `rate`, `growth-rate` |
 //! | does a simulation follow its prediction? | `agreement`, `variance-agreement` |
 //! | what is predicted without a run? | `quantity`, `scan-exponent`, `scan-extremum` |
+//! | what did an optimisation find? | `optimum` |
 //! | how does a measure change over the sweep? | `log-law`, `power-law`, `mean-over`, `elsewhere` |
 //! | what follows from other measures? | `formula` |
 
@@ -24,6 +25,7 @@ pub mod formula;
 pub mod growth_rate;
 pub mod laws;
 pub mod mean_over;
+pub mod optimum;
 pub mod plateau_height;
 pub mod quantity;
 pub mod rate;
@@ -122,6 +124,7 @@ measures! {
     MeanOver(mean_over::MeanOverMeasure),
     Elsewhere(elsewhere::ElsewhereMeasure),
     Formula(formula::FormulaMeasure),
+    Optimum(optimum::OptimumMeasure),
 }
 
 impl MeasureKind {

@@ -8,6 +8,7 @@ use super::pieces::{Job, Kept, Piece};
 use super::work::{TaskOutcome, Worker};
 use crate::compute::{NoPart, compute_answer, compute_part, is_final};
 use crate::execute::unwritable;
+use crate::experiment::Run;
 use crate::source::Diagnostic;
 use crate::store::Tiling;
 use crate::store::journal::RecordKind;
@@ -298,6 +299,11 @@ impl<'a> Lanes<'a> {
         if places.has_table(&run.key) && places.table(&run.key).is_some() {
             return Ok(PieceEnd::ThereAlready);
         }
+        let planned = match self.with_protocol(run)? {
+            Ok(planned) => planned,
+            Err(why) => return Ok(self.without_part(why)),
+        };
+        let run = planned.as_ref().unwrap_or(run);
         let each = piece.seconds / f64::from(replicas.end - replicas.start);
         let missing = if run.schedule.splits() {
             Tiling::of(places.parts(&run.key), run.schedule.replicas()).missing_in(&replicas)
@@ -328,21 +334,46 @@ impl<'a> Lanes<'a> {
                         let outcomes = &computed.table.outcomes;
                         diverged += outcomes.iter().filter(|o| matches!(o, Outcome::Diverged { .. })).count();
                     }
-                    Err(NoPart::Interrupted) => {
-                        self.out_of_time.store(true, Ordering::SeqCst);
-                        return Ok(PieceEnd::Interrupted);
-                    }
-                    Err(NoPart::OutOfMemory(why)) => {
-                        return Ok(PieceEnd::Failed(FailureKind::OutOfMemory, why));
-                    }
-                    Err(NoPart::Error(why)) => return Ok(PieceEnd::Failed(FailureKind::Error, why)),
-                    Err(NoPart::Panic(why)) => return Ok(PieceEnd::Failed(FailureKind::Panic, why)),
+                    Err(why) => return Ok(self.without_part(why)),
                 }
                 self.note_pace(begun, threads, estimated);
                 rest.start = part.end;
             }
         }
         Ok(PieceEnd::Done { diverged })
+    }
+
+    /// A run that is trained by a protocol, planned with it; `None` for other runs. An optimisation that no task has kept yet is done here:
+    /// two tasks may do the same one, and find the same.
+    fn with_protocol(&self, run: &Run) -> Result<Result<Option<Run>, NoPart>, Diagnostic> {
+        let experiment = self.worker.experiment;
+        let Some(optimisation) = experiment.optimisation_of(run) else { return Ok(Ok(None)) };
+        let table = if let Some(known) = self.kept.places.table(&optimisation.key) {
+            known.result
+        } else {
+            let monitor = Timed { monitor: self.monitor, deadline: self.worker.limits.deadline };
+            match compute_part(optimisation, &(0..1), &monitor) {
+                Ok(computed) => {
+                    self.keep(computed.kind, &computed.key, &computed.payload)?;
+                    computed.table
+                }
+                Err(why) => return Ok(Err(why)),
+            }
+        };
+        Ok(experiment.planned_with(run, Some(&Ok(table))).map_err(NoPart::Error))
+    }
+
+    /// How a piece ends of which a part could not be computed.
+    fn without_part(&self, why: NoPart) -> PieceEnd {
+        match why {
+            NoPart::Interrupted => {
+                self.out_of_time.store(true, Ordering::SeqCst);
+                PieceEnd::Interrupted
+            }
+            NoPart::OutOfMemory(why) => PieceEnd::Failed(FailureKind::OutOfMemory, why),
+            NoPart::Error(why) => PieceEnd::Failed(FailureKind::Error, why),
+            NoPart::Panic(why) => PieceEnd::Failed(FailureKind::Panic, why),
+        }
     }
 
     /// How many of the next replicas are computed before they are kept.

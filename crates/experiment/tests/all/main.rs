@@ -13,6 +13,7 @@ mod full_batch_schedule;
 mod kept;
 mod lora;
 mod low_rank;
+mod optimise;
 mod probability;
 mod quantity_edges;
 mod restart;

@@ -49,7 +49,7 @@ at = { "training.learning-rate" = 1.0 }
 [[claim]]
 says = "a claim takes the standard error"
 measure = "unseen"
-check = { equals = 0.1, sigmas = 3 }
+check = { equals = 0.1, sigmas = 3, resolution = 0.2 }
 
 [[figure]]
 name = "fraction"

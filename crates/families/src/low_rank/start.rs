@@ -194,6 +194,12 @@ impl LowRankStart {
         Ok(rest)
     }
 
+    /// Random numbers of û. Every instance has a start of its own, so that a mean over instances is one over starts too.
+    fn start_stream(&self, setting: &Setting) -> Stream {
+        let step = self.instance % (1 << 48);
+        Stream::at(RngAddress { seed: setting.seed, replica: setting.replica, step, lane: u16::MAX })
+    }
+
     /// Overlaps of û with (W, u): û = m_0 u + …, or uniform in the complement of W.
     fn direction(&self, setting: &Setting, frozen: &Mat, rank: usize) -> Result<Vec<f64>, StartError> {
         let last = frozen.rows() - 1;
@@ -202,7 +208,7 @@ impl LowRankStart {
             StartLaw::Scaled { scaled } => scaled / Self::complement(setting.dimension, rank)?.sqrt(),
             StartLaw::Named(_) => {
                 let rest = Self::complement(setting.dimension, rank)?;
-                let mut stream = start_stream(setting);
+                let mut stream = self.start_stream(setting);
                 let g = stream.normal();
                 let cosine = g / (g * g + stream.chi_square(rest - 1.0)).sqrt();
                 let mut row = vec![0.0; last + 1];
@@ -216,10 +222,6 @@ impl LowRankStart {
         }
         Ok((0..=last).map(|n| overlap * frozen[(n, last)]).collect())
     }
-}
-
-fn start_stream(setting: &Setting) -> Stream {
-    Stream::at(RngAddress { seed: setting.seed, replica: setting.replica, step: 0, lane: u16::MAX })
 }
 
 /// The rank of a Gram matrix: W spans so many dimensions.

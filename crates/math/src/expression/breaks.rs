@@ -37,7 +37,7 @@ pub(super) fn find_between(tree: &Node, range: (f64, f64)) -> Vec<Break> {
 pub(super) fn find_in_curvature(tree: &Node) -> Vec<f64> {
     let in_curvature = |at: &f64| {
         let [left, right] = [-1.0, 1.0].map(|side| one_sided(tree, *at, side).curvature);
-        measure(tree, *at).is_none() && jump(left, right) != 0.0
+        at.abs() <= REACH && measure(tree, *at).is_none() && jump(left, right) != 0.0
     };
     candidates(tree, (-REACH, REACH)).into_iter().filter(in_curvature).collect()
 }
@@ -71,7 +71,7 @@ fn collect(node: &Node, range: (f64, f64), at: &mut Vec<f64>) {
             if function.breaks_at_zero() {
                 zeros(inner, range, at);
             } else if let Function::Sampled(table) = function {
-                for &at_break in table.breaks() {
+                for at_break in table.breaks_and_bends() {
                     zeros(
                         &Node::combine(Binary::Subtract, Node::clone(inner), Node::Number(at_break)),
                         range,
@@ -153,8 +153,8 @@ pub(super) fn one_sided(node: &Node, x: f64, side: f64) -> Jet {
         }
         Node::Apply(Function::Sampled(table), inner) => {
             let u = one_sided(inner, x, side);
-            match table.breaks().iter().find(|&&at| vanishes(u.value - at, u.slope)) {
-                Some(&at) => u.chain(table.jet(at, sign(side * u.slope))),
+            match table.breaks_and_bends().find(|at| vanishes(u.value - at, u.slope)) {
+                Some(at) => u.chain(table.jet(at, sign(side * u.slope))),
                 None => u.chain(table.jet(u.value, 0.0)),
             }
         }

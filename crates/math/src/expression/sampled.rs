@@ -16,6 +16,8 @@ use std::sync::{Mutex, OnceLock};
 const MOST_PANELS: usize = 4096;
 /// Coefficients of one panel.
 const MOST_COEFFICIENTS: usize = 64;
+/// Smaller jumps of the curvature are rounding.
+const BEND: f64 = 1e-6;
 /// How formulas call such a function.
 pub(super) const PREFIX: &str = "sampled[";
 
@@ -37,6 +39,9 @@ pub(super) struct Sampled {
     ends: Vec<f64>,
     /// Inner ends at which the function or its slope jumps.
     breaks: Vec<f64>,
+    /// The first and the last end, where the curvature (the slope of a derivative) jumps to that of a straight line. Between panels of
+    /// one smooth function it jumps by rounding only, which narrow panels make large.
+    bends: Vec<f64>,
     /// Coefficients of every panel.
     panels: Vec<Vec<f64>>,
     jumps: bool,
@@ -99,7 +104,17 @@ impl Sampled {
     }
 
     fn of_panels(ends: Vec<f64>, breaks: Vec<f64>, panels: Vec<Vec<f64>>, order: usize) -> Self {
-        let mut made = Self { ends, breaks, panels, jumps: false, order, derivative: OnceLock::new() };
+        let (bends, derivative) = (Vec::new(), OnceLock::new());
+        let mut made = Self { ends, breaks, bends, panels, jumps: false, order, derivative };
+        let bends = |at: &f64| {
+            let [left, right] = [-1.0, 1.0].map(|side| made.jet(*at, side));
+            // Where the curvature of a function jumps, its derivative has a kink.
+            let pairs = [(left.slope, right.slope), (left.curvature, right.curvature)];
+            let jumps = |(l, r): &(f64, f64)| (r - l).abs() > BEND * (1.0 + l.abs() + r.abs());
+            !made.breaks.contains(at) && pairs.iter().any(jumps)
+        };
+        let outer = [made.ends[0], made.ends[made.ends.len() - 1]];
+        made.bends = outer.into_iter().filter(bends).collect();
         made.jumps = made.breaks.iter().any(|&at| {
             let (left, right) = (made.jet(at, -1.0).value, made.jet(at, 1.0).value);
             (right - left).abs() > 1e-11 * (1.0 + left.abs() + right.abs())
@@ -183,6 +198,11 @@ impl Sampled {
         &self.breaks
     }
 
+    /// Where the function, its slope or its curvature jumps.
+    pub(super) fn breaks_and_bends(&self) -> impl Iterator<Item = f64> {
+        self.breaks.iter().chain(&self.bends).copied()
+    }
+
     /// True when the function itself jumps.
     pub(super) fn has_jumps(&self) -> bool {
         self.jumps
@@ -206,8 +226,9 @@ impl Sampled {
             };
         }
         let (low, high) = (self.ends[0], self.ends[last + 1]);
-        if x < low || x > high {
-            let end = if x < low { low } else { high };
+        let (below, above) = (x < low || x == low && side < 0.0, x > high || x == high && side > 0.0);
+        if below || above {
+            let end = if below { low } else { high };
             let edge = self.in_panel(right, end);
             return match self.order {
                 0 => Jet { value: edge.value + edge.slope * (x - end), slope: edge.slope, curvature: 0.0 },
@@ -280,6 +301,20 @@ mod tests {
         }
         assert!(!formula.has_jumps());
         assert!(Expression::parse("sampled[-8, !0, 8; 0; 1](x)", &["x"]).unwrap().has_jumps());
+    }
+
+    /// Averages took the finest of all grids, a minute each, where a curved panel goes over into the straight line beyond the last end.
+    #[test]
+    fn ends_at_which_the_curvature_jumps_are_found() {
+        let bends = |text: &str| Expression::parse(text, &["x"]).unwrap().curvature_breaks();
+        assert_eq!(bends("sampled[-4, !0, 4; 0; 1.35, 1.6, 0.25](x - 0.5)"), [4.5]);
+        assert_eq!(bends("sampled[-4, 4; 1, 2, 3](2*x)"), [-2.0, 2.0]);
+        // x in two panels, and x² in two panels inside of |x| < 1; far out nothing has weight.
+        assert_eq!(bends("sampled[-1, 0, 1; -0.5, 0.5; 0.5, 0.5](x)"), [0.0; 0]);
+        assert_eq!(bends("sampled[-1, 0, 1; 0.375, -0.5, 0.125; 0.375, 0.5, 0.125](x)"), [-1.0, 1.0]);
+        assert_eq!(bends("sampled[-40, 40; 1, 2, 3](x)"), [0.0; 0]);
+        let activation = crate::activation::parse("sampled[-4, !0, 4; 0; 1.35, 1.6, 0.25](x - 0.5)").unwrap();
+        assert_eq!(activation.resolution(), 0.3);
     }
 
     #[test]

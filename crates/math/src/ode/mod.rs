@@ -27,6 +27,7 @@
 //! ```
 
 mod adams;
+mod adjoint;
 mod control;
 mod dop853;
 mod dop853_tableau;
@@ -53,6 +54,7 @@ use std::ops::ControlFlow;
 
 use thiserror::Error;
 
+pub use adjoint::{AdjointField, KeptOptions, KeptSteps, integrate_kept, pull_back_kept};
 pub use events::{Direction, EventFunction, Occurrence, OdeEvent};
 pub use field::{FieldFn, VectorField, forward_differences};
 pub use solution::{OdeReport, Solution, Stop};

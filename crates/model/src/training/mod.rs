@@ -13,6 +13,7 @@
 //! No way of training names a family, and no family names one of them.
 
 mod average;
+mod course;
 mod data;
 mod error;
 mod gradient;
@@ -21,6 +22,7 @@ mod schedule;
 mod ways;
 
 pub use average::TrainedAverages;
+pub use course::Course;
 pub use data::{BatchOrder, Batches, BatchesSpec, Drift, DriftSpec, InputLaw};
 pub use error::TrainingError;
 pub use gradient::{Adam, GradientMap};

@@ -1,5 +1,6 @@
 //! Factors that vary with time: of the learning rate, the weight decay, the label noise and the drift.
 
+use super::course::Course;
 use didact_math::expression::{Expression, ExpressionError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,8 @@ use std::f64::consts::PI;
 #[serde(
     untagged,
     expecting = "a schedule is a formula of t such as \"1/(1+t/20)\", or a table: { kind = \"inverse\", tau = 20 }, \
-                 { kind = \"exponential\", tau = 3 }, { kind = \"cosine\", end = 100, final = 0.1 }, { kind = \"warm-up\", until = 5 }"
+                 { kind = \"exponential\", tau = 3 }, { kind = \"cosine\", end = 100, final = 0.1 }, { kind = \"warm-up\", until = 5 }, \
+                 { kind = \"course\", times = [0, 10], values = [1, 0.1] }"
 )]
 pub enum ScheduleSpec {
     /// A formula of t.
@@ -52,6 +54,13 @@ pub enum NamedSchedule {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         then: Option<Box<ScheduleSpec>>,
     },
+    /// Values at times, linear between them and constant outside.
+    Course {
+        /// Times, ascending.
+        times: Vec<f64>,
+        /// The factor at each of them.
+        values: Vec<f64>,
+    },
 }
 
 fn one() -> f64 {
@@ -74,7 +83,21 @@ pub enum ScheduleError {
         /// What it may be.
         range: &'static str,
     },
+    /// Not a value per time.
+    #[error("a course has {times} times and {values} values; give one value per time, and at least one")]
+    CourseLength {
+        /// Times given.
+        times: usize,
+        /// Values given.
+        values: usize,
+    },
+    /// Times out of order.
+    #[error("the times of a course must ascend, each above the one before it, and be finite")]
+    CourseTimes,
 }
+
+/// Relative distance within which two times are the same.
+const ROUNDING: f64 = 1e-12;
 
 /// A factor as a function of time, 1 unless a schedule is given.
 #[derive(Debug, Clone, Default)]
@@ -96,6 +119,7 @@ enum Form {
     Exponential { tau: f64 },
     Cosine { end: f64, last: f64 },
     WarmUp { until: f64, then: Option<Box<Form>> },
+    Course(Course),
 }
 
 impl Form {
@@ -124,6 +148,11 @@ impl Form {
                 until: check("until", *until, *until >= 0.0, "zero or positive")?,
                 then: then.as_ref().map(|then| Self::new(then).map(Box::new)).transpose()?,
             },
+            ScheduleSpec::Named(NamedSchedule::Course { times, values }) => {
+                let course = Course { times: times.clone(), values: values.clone() };
+                course.validate()?;
+                Self::Course(course)
+            }
         })
     }
 
@@ -137,6 +166,7 @@ impl Form {
                 let later = |t: f64| then.as_ref().map_or(1.0, |then| then.value(t));
                 if t < *until { t / until * later(0.0) } else { later(t - until) }
             }
+            Self::Course(course) => course.value(t),
         }
     }
 
@@ -152,6 +182,7 @@ impl Form {
                 let later = then.iter().flat_map(|then| then.breaks(0.0_f64.max(begin - until), end - until));
                 std::iter::once(*until).chain(later.map(|t| t + until)).collect()
             }
+            Self::Course(course) => course.times.clone(),
         }
     }
 
@@ -191,9 +222,11 @@ impl FactorSchedule {
     /// Times strictly within an interval at which the factor or its slope jumps, ascending.
     pub fn breaks(&self, begin: f64, end: f64) -> Vec<f64> {
         let mut found = self.given.as_ref().map_or(Vec::new(), |(_, form)| form.breaks(begin, end));
-        found.retain(|t| *t > begin && *t < end);
+        // A kink of a formula is known to rounding; one that is an end of the interval within that is none inside it.
+        let rounding = ROUNDING * begin.abs().max(end.abs());
+        found.retain(|t| *t > begin + rounding && *t < end - rounding);
         found.sort_by(f64::total_cmp);
-        found.dedup();
+        found.dedup_by(|later, t| *later - *t <= rounding);
         found
     }
 }
@@ -296,6 +329,13 @@ mod tests {
         let warm = schedule(r#"{"kind": "warm-up", "until": 5, "then": {"kind": "cosine", "end": 40}}"#);
         assert_eq!(warm.breaks(0.0, 100.0), [5.0, 45.0]);
         assert!(warm.breaks(6.0, 40.0).is_empty());
+        let late = FactorSchedule::formula("1 - min((t - 3)/10, 0.3)").unwrap();
+        assert!(
+            late.breaks(0.0, 6.0).is_empty(),
+            "a kink at the end, but for rounding: {:?}",
+            late.breaks(0.0, 6.0)
+        );
+        assert_eq!(late.breaks(0.0, 7.0).len(), 1);
         let kink = FactorSchedule::formula("max(0.1, exp(-t/20))").unwrap().breaks(0.0, 100.0);
         assert!(kink.len() == 1 && (kink[0] - 20.0 * 10f64.ln()).abs() < 1e-9, "{kink:?}");
     }

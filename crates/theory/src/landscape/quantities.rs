@@ -7,7 +7,7 @@ use super::{
     one_step,
 };
 use crate::dmft::Sampling;
-use didact_families::Model;
+use crate::model_input::{MODEL, model, rule};
 use didact_math::random::statistics::SampleMean;
 use didact_math::spectra::Outlier;
 use didact_model::LocalRule;
@@ -30,12 +30,6 @@ pub(super) const fn count(name: &'static str, default: &'static str, about: &'st
     Input { name, kind: Kind::Count, default: Some(default), about }
 }
 
-const MODEL: Input = Input {
-    name: "model",
-    kind: Kind::Any,
-    default: None,
-    about: "the model, as under [model] of a description",
-};
 pub(super) const DELTA: Input = number("delta", None, "n/d, samples per dimension");
 const ETA: Input = number("eta", Some("1"), "learning rate of full-batch gradient descent");
 const STEP: Input = number("t", Some("0"), "steps of gradient descent before the Hessian is taken");
@@ -169,23 +163,6 @@ fn steps(arguments: &Arguments) -> Result<usize, QuantityError> {
         t if t <= MOST_STEPS => Ok(t),
         t => Err(refused(format!("input `t` is {t}; up to {MOST_STEPS} steps can be followed"))),
     }
-}
-
-/// The model of a question, written as in a description.
-pub(super) fn model(arguments: &Arguments) -> Result<Model, QuantityError> {
-    let given = arguments.value("model");
-    if !given.get("family").is_some_and(Value::is_string) {
-        let hint = "write it as the table [model] of a description";
-        return Err(refused(format!("input `model` is no table with a `family`\n\nhint: {hint}")));
-    }
-    serde_json::from_value(given.clone()).map_err(|error| {
-        let words = error.to_string().replace("missing field", "missing key");
-        refused(format!("input `model`: {words}\n\nhint: write it as the table [model] of a description"))
-    })
-}
-
-fn rule(arguments: &Arguments) -> Result<Arc<dyn LocalRule>, QuantityError> {
-    model(arguments)?.rule().map_err(|error| refused(format!("input `model`: {error}")))
 }
 
 /// The standard deviation of the label noise, the standard one unless told otherwise.

@@ -2,18 +2,12 @@
 
 use super::stationary::classify;
 use super::{self as population, RepeatedEigenvalue, SIZE_LIMIT};
+use crate::model_input::{self, MODEL};
 use didact_math::linalg::{Mat, is_psd};
 use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
 use didact_model::rule::LocalRule;
 use serde_json::{Value, json};
 use std::sync::Arc;
-
-const MODEL: Input = Input {
-    name: "model",
-    kind: Kind::Any,
-    default: None,
-    about: "a model as in [model], such as {\"family\": \"quadratic-networks\", \"students\": 2, \"teachers\": 1}",
-};
 
 /// Quantities of the group `landscape` that this machinery answers.
 pub(crate) const POPULATION: &[Quantity] = &[
@@ -73,7 +67,7 @@ fn domain(message: impl ToString) -> QuantityError {
 
 /// The rule and its scalars before training.
 fn model(arguments: &Arguments) -> Result<(Arc<dyn LocalRule>, Vec<f64>), QuantityError> {
-    let model = super::super::quantities::model(arguments)?;
+    let model = model_input::model(arguments)?;
     Ok((model.rule().map_err(domain)?, model.starting_scalars()))
 }
 
