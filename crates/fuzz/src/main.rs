@@ -4,6 +4,8 @@
 //! swapped, repeated, cut and replaced by words of the language and by hostile numbers. An input that draws an answer of a
 //! new kind joins the corpus. Everything follows from the seed, so that a run can be repeated.
 //!
+//! `--minutes M` is a number of inputs, which take about as long: unlike `--seconds`, it is the same inputs on every machine.
+//!
 //! `fuzz campaign PROGRAM CHECKS RUNS SEED` does the same to the program itself, from outside.
 //!
 //! The input at work lies in a file, so that it is there even when the process is ended by the system; an input that
@@ -75,7 +77,7 @@ fn main() -> ExitCode {
         Ok(arguments) => fuzz(&arguments),
         Err(message) => {
             say!(
-                "{message}\nusage: fuzz TARGET (--seconds S | --runs N) [--seed K], fuzz TARGET @FILE, fuzz list,\n       fuzz campaign PROGRAM CHECKS RUNS SEED"
+                "{message}\nusage: fuzz TARGET (--seconds S | --runs N | --minutes M) [--seed K], fuzz TARGET @FILE, fuzz list,\n       fuzz campaign PROGRAM CHECKS RUNS SEED"
             );
             ExitCode::from(2)
         }
@@ -91,6 +93,10 @@ fn arguments(words: &[String]) -> Result<Arguments, String> {
         let wrong = || format!("`{value}` is no value of `{key}`");
         match key.as_str() {
             "--seconds" => limit = Limit::Seconds(value.parse().map_err(|_| wrong())?),
+            "--minutes" => {
+                let minutes: f64 = value.parse().map_err(|_| wrong())?;
+                limit = Limit::Runs((minutes * target.a_minute as f64) as u64);
+            }
             "--runs" => limit = Limit::Runs(value.parse().map_err(|_| wrong())?),
             "--seed" => seed = value.parse().map_err(|_| wrong())?,
             _ => return Err(format!("there is no option `{key}`")),
