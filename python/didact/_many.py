@@ -22,10 +22,10 @@ def run_many(
     """Runs many experiments and yields each with its result as it finishes.
 
     `experiments` is a mapping, whose keys come back beside the results, or a list, whose positions do. `executor` is
-    anything with a `submit` whose futures have `result`, `cancel`, and `add_done_callback` or `done`: an executor of
-    `concurrent.futures`, a client of Dask, an executor of submitit, … ; without one, threads of this process. `options` are
-    those of `Experiment.run`; results go below the same folder, which workers elsewhere must share. The first error is
-    raised, and what was not begun is not run.
+    anything with a `submit` whose futures have `result`, `done` and `cancel`: an executor of `concurrent.futures`, a client
+    of Dask, an executor of submitit, … ; without one, threads of this process. `options` are those of `Experiment.run`;
+    results go below the same folder, which workers elsewhere must share. The first error is raised, and what was not begun
+    is not run.
     """
     if isinstance(experiments, Mapping):
         named: list[tuple[Any, Experiment]] = list(experiments.items())
