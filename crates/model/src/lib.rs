@@ -29,6 +29,7 @@ pub mod loss;
 mod machine;
 pub mod observable;
 pub mod overlaps;
+pub mod plain_words;
 pub mod problem;
 pub mod quantity;
 pub mod record;

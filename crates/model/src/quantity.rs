@@ -260,7 +260,11 @@ fn check(input: &Input, value: &Value) -> Result<(), QuantityError> {
             let expected = "rows of equal length such as [[1, 0, 0], [0, 1, 0]]";
             (matrix.is_some(), expected, matrix.is_some_and(|m| all_moderate(m.as_slice())), MODERATE)
         }
-        Kind::Any => (true, "", true, ""),
+        Kind::Any => {
+            let mut inside = Vec::new();
+            numbers_inside(value, &mut inside);
+            (true, "", all_moderate(&inside), MODERATE)
+        }
     };
     if of_kind && within {
         return Ok(());
@@ -275,6 +279,16 @@ fn moderate(number: f64) -> bool {
 
 fn all_moderate(list: &[f64]) -> bool {
     list.len() <= LONGEST_LIST && list.iter().all(|x| moderate(*x))
+}
+
+/// Every number in a value, at any depth.
+fn numbers_inside(value: &Value, found: &mut Vec<f64>) {
+    match value {
+        Value::Number(number) => found.extend(number.as_f64()),
+        Value::Array(list) => list.iter().for_each(|entry| numbers_inside(entry, found)),
+        Value::Object(table) => table.values().for_each(|entry| numbers_inside(entry, found)),
+        _ => {}
+    }
 }
 
 /// The beginning of a value, for a message.
@@ -386,6 +400,15 @@ mod tests {
 
     fn ask(given: Value) -> Result<Answer, QuantityError> {
         ECHO.evaluate(given.as_object().unwrap())
+    }
+
+    #[test]
+    fn numbers_inside_a_table_are_moderate_too() {
+        let given =
+            |number: f64| ask(json!({ "list": [1.0], "free": {"spectrum": {"eigenvalues": [number, 0.5]}} }));
+        assert!(given(1e100).is_ok() && given(0.0).is_ok());
+        let message = given(1e308).unwrap_err().to_string();
+        assert!(message.contains("`free`") && message.contains("1e-100 to 1e100"), "{message}");
     }
 
     #[test]

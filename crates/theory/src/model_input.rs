@@ -3,6 +3,7 @@
 
 use didact_families::Model;
 use didact_model::LocalRule;
+use didact_model::plain_words::in_plain_words;
 use didact_model::quantity::{Arguments, Input, Kind, QuantityError};
 use serde_json::Value;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub(crate) fn model(arguments: &Arguments) -> Result<Model, QuantityError> {
         return Err(refused("input `model` is no table with a `family`".into()));
     }
     serde_json::from_value(given.clone()).map_err(|error| {
-        let words = error.to_string().replace("missing field", "missing key");
+        let words = in_plain_words(&error.to_string());
         refused(format!("input `model`: {words}"))
     })
 }

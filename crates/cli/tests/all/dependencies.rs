@@ -97,6 +97,48 @@ fn sources() -> BTreeMap<String, String> {
     all
 }
 
+/// Features of every package that a build of some crates of the workspace turns on.
+fn features(selection: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let shape = ["-e", "normal,build,dev", "--prefix", "none", "-f", "{p}|{f}"];
+    let output = Command::new(cargo)
+        .current_dir(root())
+        .args(["tree", "--offline", "--locked"])
+        .args(selection)
+        .args(shape)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let line = line.trim_end_matches(" (*)");
+        let Some((package, features)) = line.split_once('|') else { continue };
+        all.entry(package.into()).or_default().insert(features.into());
+    }
+    all
+}
+
+#[test]
+fn every_command_builds_packages_with_the_same_features() {
+    let whole = features(&["--workspace"]);
+    for package in
+        ["didact-math", "didact-figure", "didact-model", "didact-experiment", "didact", "didact-cli"]
+    {
+        for (name, own) in features(&["-p", package]) {
+            // Features of our own crates are chosen by the build.
+            if name.starts_with("didact") {
+                continue;
+            }
+            assert!(
+                own.is_subset(&whole[&name]),
+                "a build of {package} has {name} with {own:?}, one of the workspace with {:?}: add what is missing to \
+                 crates/unify/Cargo.toml, so that both share what is built",
+                whole[&name]
+            );
+        }
+    }
+}
+
 #[test]
 fn unsafe_code_says_why_it_is_safe_and_stands_in_the_list() {
     let page = std::fs::read_to_string(root().join("docs/unsafe.md")).unwrap();

@@ -102,6 +102,33 @@ fn edges(kind: Kind) -> Vec<Value> {
     all
 }
 
+/// A value with each of its numbers in turn replaced by hostile ones, at any depth.
+fn with_hostile_numbers(value: &Value) -> Vec<Value> {
+    match value {
+        Value::Number(_) => [0.0, -1.0, 1e100, 1e-100, 1e308].map(|x| json!(x)).to_vec(),
+        Value::Array(list) => (0..list.len())
+            .flat_map(|at| {
+                with_hostile_numbers(&list[at]).into_iter().map(move |changed| {
+                    let mut whole = list.clone();
+                    whole[at] = changed;
+                    Value::from(whole)
+                })
+            })
+            .collect(),
+        Value::Object(table) => table
+            .iter()
+            .flat_map(|(key, entry)| {
+                with_hostile_numbers(entry).into_iter().map(move |changed| {
+                    let mut whole = table.clone();
+                    whole.insert(key.clone(), changed);
+                    Value::from(whole)
+                })
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
 fn holds_null(value: &Value) -> bool {
     match value {
         Value::Array(list) => list.iter().any(holds_null),
@@ -158,7 +185,10 @@ fn at_its_edges_a_quantity_answers_or_says_why_not() {
     for (path, quantity) in quantities::all() {
         let inputs = good[&path].as_object().unwrap();
         for input in quantity.inputs {
-            for value in edges(input.kind) {
+            let inside = inputs.get(input.name).filter(|_| matches!(input.kind, Kind::Any));
+            for value in
+                edges(input.kind).into_iter().chain(inside.map(with_hostile_numbers).unwrap_or_default())
+            {
                 let mut changed = inputs.clone();
                 changed.insert(input.name.into(), value.clone());
                 calls.push((path.clone(), input.name, value, changed));

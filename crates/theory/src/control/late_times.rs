@@ -73,6 +73,11 @@ impl LateTimes {
         if averages.error > 0.0 {
             return refuse("the averages of this model have no closed form, which late times need");
         }
+        if !averages.drift.is_finite() || !averages.noise.is_finite() {
+            return refuse(
+                "the averages of the model at the perfect solution are not finite\n\nhint: use a spectrum of order one",
+            );
+        }
         let hessian = averages.drift.block(0..k, 0..k);
         let eigen = symmetric_eigen(&hessian);
         // N is proportional to A there; its diagonal in the basis of A.

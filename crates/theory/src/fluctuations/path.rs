@@ -317,6 +317,15 @@ impl Panel {
             .map(|i| self.nodes.iter().map(|node| node.diffusion[(i, i)]).fold(0.0, f64::max).sqrt())
             .collect();
         let largest = self.nodes.iter().map(|node| node.jacobian.max_abs()).fold(0.0, f64::max);
+        // J between numbers in units of what one step scatters them by. Numbers of very different sizes, such as Q and R of a run that
+        // diverges, have rounding errors that are large beside the small ones and nothing beside their own scatter.
+        let relative = |i: usize, j: usize| if size[i] > 0.0 { size[j] / size[i] } else { 1.0 };
+        let largest_relative = (0..n * n)
+            .map(|e| (e / n, e % n))
+            .map(|(i, j)| {
+                relative(i, j) * self.nodes.iter().map(|node| node.jacobian[(i, j)].abs()).fold(0.0, f64::max)
+            })
+            .fold(0.0, f64::max);
         let (mut worst, mut of_diffusion) = (0.0_f64, 0.0_f64);
         for i in 0..n {
             for j in 0..n {
@@ -326,7 +335,7 @@ impl Panel {
                 let jacobian = |node: &Linearisation| node.jacobian[(i, j)];
                 let rough = tail(&last, &jacobian).max(tail(&before, &jacobian));
                 // Rounding of differences is no roughness.
-                if rough > 1e-9 * largest {
+                if rough > 1e-9 * largest && rough * relative(i, j) > 1e-9 * largest_relative {
                     worst = worst.max(rough * self.length);
                 }
                 let scale = size[i] * size[j];

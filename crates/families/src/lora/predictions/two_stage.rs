@@ -60,8 +60,9 @@ impl TwoStage {
         };
         let begin = if self.reset_amplitude { AdapterState { amplitude: 0.0, ..state } } else { state };
         let flow = Flow { landscape: &self.second, delta: self.delta };
-        // Explicit steps are short for ever where a unit without a closed form has arrived long before the time is over.
-        let last = if self.second.population.student.form() == Form::General {
+        // Explicit steps are short for ever where averages without a closed form have arrived long before the time is over.
+        let (student, teacher) = (&self.second.population.student, &self.second.population.teacher);
+        let last = if student.form() == Form::General || student.form() != teacher.form() {
             flow.end(begin, self.time)?.state
         } else {
             flow.states(begin, &[self.time])?[0]
