@@ -10,6 +10,9 @@ from typing import Any
 from . import _threads
 from ._experiment import Experiment, Result, Size
 
+# Seconds between two looks at futures that call nobody back.
+ASK_EVERY = 0.2
+
 
 def run_many(
     experiments: Mapping[Hashable, Experiment] | Iterable[Experiment],
@@ -19,9 +22,10 @@ def run_many(
     """Runs many experiments and yields each with its result as it finishes.
 
     `experiments` is a mapping, whose keys come back beside the results, or a list, whose positions do. `executor` is
-    anything with a `submit` whose futures have `add_done_callback` and `result`: an executor of `concurrent.futures`, a
-    client of Dask, … ; without one, threads of this process. `options` are those of `Experiment.run`; results go below the
-    same folder, which workers elsewhere must share. The first error is raised, and what was not begun is not run.
+    anything with a `submit` whose futures have `result`, `done` and `cancel`: an executor of `concurrent.futures`, a client
+    of Dask, an executor of submitit, … ; without one, threads of this process. `options` are those of `Experiment.run`;
+    results go below the same folder, which workers elsewhere must share. The first error is raised, and what was not begun
+    is not run.
     """
     if isinstance(experiments, Mapping):
         named: list[tuple[Any, Experiment]] = list(experiments.items())
@@ -45,19 +49,38 @@ def run_many(
 
 
 def _submit(named: list[tuple[Any, Experiment]], executor: Any, options: dict[str, Any]) -> Iterator[tuple[Any, Result]]:
-    done: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
-    futures = []
+    futures: list[Any] = []
     try:
-        for name, experiment in named:
-            future = executor.submit(_run, experiment, options)
-            futures.append(future)
-            future.add_done_callback(lambda future, name=name: done.put((name, future)))
-        for _ in futures:
-            name, future = done.get()
-            yield name, future.result()
+        for _, experiment in named:
+            futures.append(executor.submit(_run, experiment, options))
+        for position in _as_finished(futures):
+            yield named[position][0], futures[position].result()
     finally:
         for future in futures:
-            future.cancel()
+            if not future.done():
+                future.cancel()
+
+
+def _as_finished(futures: list[Any]) -> Iterator[int]:
+    """Positions of futures in the order in which they finish. Those that call nobody back, as jobs of submitit, are asked."""
+    heard: queue.SimpleQueue[int] = queue.SimpleQueue()
+    silent = set()
+    for position, future in enumerate(futures):
+        if hasattr(future, "add_done_callback"):
+            future.add_done_callback(lambda _, position=position: heard.put(position))
+        else:
+            silent.add(position)
+    for _ in futures:
+        while True:
+            for position in sorted(silent):
+                if futures[position].done():
+                    silent.remove(position)
+                    heard.put(position)
+            try:
+                yield heard.get(timeout=ASK_EVERY if silent else None)
+                break
+            except queue.Empty:
+                continue
 
 
 def _run(experiment: Experiment, options: dict[str, Any]) -> Result:
@@ -90,18 +113,16 @@ def run_sweep(
 
         with ThreadPoolExecutor(_threads.number(None), thread_name_prefix="didact-share") as pool:
             return run_sweep(experiment, pool, shares, out=folder, size=size, seed=seed, threads=threads)
-    done: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    futures = []
+    futures: list[Any] = []
     try:
         for share in range(shares):
-            future = executor.submit(_work, experiment, folder, size, seed, (share, shares), threads)
-            futures.append(future)
-            future.add_done_callback(done.put)
-        for _ in futures:
-            done.get().result()
+            futures.append(executor.submit(_work, experiment, folder, size, seed, (share, shares), threads))
+        for position in _as_finished(futures):
+            futures[position].result()
     finally:
         for future in futures:
-            future.cancel()
+            if not future.done():
+                future.cancel()
     return experiment.run(out=folder, size=size, seed=seed, progress=False)
 
 

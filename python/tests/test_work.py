@@ -193,8 +193,21 @@ def test_shares_of_one_experiment_give_the_bytes_of_a_run(tmp_path, two_units):
 
 def test_dask_is_an_executor(tmp_path, two_units):
     distributed = pytest.importorskip("distributed")
+    swept = two_units.replace({"sweep": {"training.learning-rate": [0.5, 1.0]}})
     with distributed.Client(n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
         ((name, result),) = didact.run_many([two_units], executor=client, out=tmp_path)
+        shared = didact.run_sweep(swept, client, shares=3, out=tmp_path / "shares")
+    assert name == 0 and result["sgd"] == two_units.run(out=tmp_path / "own")["sgd"]
+    assert folder_bytes(shared) == folder_bytes(swept.run(out=tmp_path / "alone"))
+
+
+def test_submitit_is_an_executor_though_its_jobs_call_nobody_back(tmp_path, two_units):
+    submitit = pytest.importorskip("submitit")
+    executor = submitit.LocalExecutor(folder=tmp_path / "jobs")
+    swept = two_units.replace({"sweep": {"training.learning-rate": [0.5, 1.0]}})
+    shared = didact.run_sweep(swept, executor, shares=2, out=tmp_path / "shares")
+    assert folder_bytes(shared) == folder_bytes(swept.run(out=tmp_path / "alone"))
+    ((name, result),) = didact.run_many([two_units], executor=executor, out=tmp_path)
     assert name == 0 and result["sgd"] == two_units.run(out=tmp_path / "own")["sgd"]
 
 

@@ -27,13 +27,16 @@ use crate::measures::Measured;
 use crate::quantities::Scan;
 use crate::results::Results;
 use crate::source::{Diagnostic, Source};
+use crate::store::folder::PROVENANCE;
 use crate::store::{Answers, Places, disk};
 use crate::{overrides, reader, spectra};
 use didact_figure::Figure;
 use didact_model::{Monitor, Trajectory};
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 /// A monitor that other threads read and stop: the fraction that is done, and the wish to end.
 #[derive(Debug, Default)]
@@ -133,11 +136,6 @@ impl Experiment {
         Self::of_description(described, source, size, seed)
     }
 
-    /// The table of a run in a finished folder; `None` when it is not there.
-    pub fn table(&self, folder: &Path, run: &Run) -> Option<Trajectory> {
-        results_in(folder).table(&run.key).map(|known| known.result)
-    }
-
     /// The answers of a scan in a finished folder; `None` when they are not there.
     pub fn scan(&self, folder: &Path, name: &str) -> Option<Scan> {
         let (spec, grid) = self.resolved.scan.iter().zip(&self.grids).find(|(spec, _)| spec.name == name)?;
@@ -159,6 +157,35 @@ impl Experiment {
         }
         results.scans = self.resolved.scan.iter().filter_map(|s| self.scan(folder, &s.name)).collect();
         Drawable { results: &results, measured }.figure(spec)
+    }
+}
+
+/// Tables of finished folders, one after the other. What a folder has is read once, and again when it has changed: the list of a large
+/// sweep is as long as a small table.
+#[derive(Debug, Default)]
+pub struct TableReader(Mutex<Option<OpenFolder>>);
+
+/// A folder, the date of its provenance, and what it has.
+type OpenFolder = (PathBuf, Option<SystemTime>, Arc<Places>);
+
+impl TableReader {
+    /// The table of a run in a finished folder; `None` when it is not there.
+    pub fn table(&self, folder: &Path, run: &Run) -> Option<Trajectory> {
+        self.places(folder).table(&run.key).map(|known| known.result)
+    }
+
+    fn places(&self, folder: &Path) -> Arc<Places> {
+        let date = std::fs::metadata(folder.join(PROVENANCE)).and_then(|about| about.modified()).ok();
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, dated, places)) = open.as_ref()
+            && known == folder
+            && *dated == date
+        {
+            return Arc::clone(places);
+        }
+        let places = Arc::new(results_in(folder));
+        *open = Some((folder.to_path_buf(), date, Arc::clone(&places)));
+        places
     }
 }
 

@@ -67,6 +67,7 @@ pub mod store;
 pub mod summary;
 pub mod sweep;
 pub mod words;
+mod zip;
 
 pub use description::Description;
 pub use execute::{Failure, Finished};

@@ -1,33 +1,18 @@
 //! Arrays of numbers as NumPy's `.npz`: a zip archive without compression of `.npy` files.
 //!
 //! Only what a table needs is here: arrays of little-endian `f64` in row-major order. Files have no time stamps, so that the
-//! same arrays give the same bytes. The layout of `.npy` is described in NumPy's documentation (`numpy.lib.format`), that of
-//! zip in PKWARE's APPNOTE; the names of the fields below are theirs.
+//! same arrays give the same bytes. The layout of `.npy` is described in NumPy's documentation (`numpy.lib.format`), the archive in
+//! `zip.rs`.
 
+use crate::zip;
 use std::io;
 
 /// Every `.npy` header fills a multiple of this many bytes, so that the data behind it is aligned.
 const HEADER_DIVISOR: usize = 64;
-const LOCAL_ENTRY: [u8; 4] = *b"PK\x03\x04";
-const CENTRAL_ENTRY: [u8; 4] = *b"PK\x01\x02";
-const END_OF_DIRECTORY: [u8; 4] = *b"PK\x05\x06";
-const LOCAL_LENGTH: usize = 30;
-const CENTRAL_LENGTH: usize = 46;
-const END_LENGTH: usize = 22;
-/// 1 January 1980, the first day that a zip archive knows.
-const DATE: u16 = 0x21;
-/// A regular file that its owner may write and all may read, in the upper half as Unix has it.
-const ATTRIBUTES: u32 = 0o100_644 << 16;
-/// Set for a name that is not ASCII.
-const NAME_IS_UTF8: u16 = 1 << 11;
 
 /// Collects arrays and gives the bytes of the archive.
 #[derive(Debug, Default)]
-pub(crate) struct Writer {
-    bytes: Vec<u8>,
-    directory: Vec<u8>,
-    names: Vec<String>,
-}
+pub(crate) struct Writer(zip::Writer);
 
 impl Writer {
     /// Adds an array of this shape; `values` has its rows one after another.
@@ -46,62 +31,13 @@ impl Writer {
         if data.len() - start != expected {
             return Err(io::Error::other(format!("array `{name}` does not fill its shape {shape:?}")));
         }
-        let name = format!("{name}.npy");
-        if self.names.contains(&name) {
-            return Err(io::Error::other(format!("two arrays are named `{name}`")));
-        }
-        // Both kinds of entry share the fields from the needed version to the length of the extra field.
-        let flags = if name.is_ascii() { 0 } else { NAME_IS_UTF8 };
-        let length = small(data.len())?;
-        let mut shared = Vec::with_capacity(26);
-        for word in [10, flags, 0, 0, DATE] {
-            shared.extend_from_slice(&u16::to_le_bytes(word));
-        }
-        for word in [crc32fast::hash(&data), length, length] {
-            shared.extend_from_slice(&word.to_le_bytes());
-        }
-        let name_length = u16::try_from(name.len()).map_err(|_| io::Error::other("the name is too long"))?;
-        shared.extend_from_slice(&name_length.to_le_bytes());
-        shared.extend_from_slice(&0_u16.to_le_bytes());
-
-        let offset = small(self.bytes.len())?;
-        self.bytes.extend_from_slice(&LOCAL_ENTRY);
-        self.bytes.extend_from_slice(&shared);
-        self.bytes.extend_from_slice(name.as_bytes());
-        self.bytes.extend_from_slice(&data);
-
-        self.directory.extend_from_slice(&CENTRAL_ENTRY);
-        // Made under Unix (3) by version 1.0 of the format.
-        self.directory.extend_from_slice(&[10, 3]);
-        self.directory.extend_from_slice(&shared);
-        // No comment, first disk, no internal attributes.
-        self.directory.extend_from_slice(&[0; 6]);
-        self.directory.extend_from_slice(&ATTRIBUTES.to_le_bytes());
-        self.directory.extend_from_slice(&offset.to_le_bytes());
-        self.directory.extend_from_slice(name.as_bytes());
-        self.names.push(name);
-        Ok(())
+        self.0.add(&format!("{name}.npy"), &data)
     }
 
     /// The whole archive.
-    pub(crate) fn finish(mut self) -> io::Result<Vec<u8>> {
-        let count = u16::try_from(self.names.len()).map_err(|_| io::Error::other("too many arrays"))?;
-        let (start, length) = (small(self.bytes.len())?, small(self.directory.len())?);
-        self.bytes.append(&mut self.directory);
-        self.bytes.extend_from_slice(&END_OF_DIRECTORY);
-        self.bytes.extend_from_slice(&[0; 4]);
-        self.bytes.extend_from_slice(&count.to_le_bytes());
-        self.bytes.extend_from_slice(&count.to_le_bytes());
-        self.bytes.extend_from_slice(&length.to_le_bytes());
-        self.bytes.extend_from_slice(&start.to_le_bytes());
-        self.bytes.extend_from_slice(&[0; 2]);
-        Ok(self.bytes)
+    pub(crate) fn finish(self) -> io::Result<Vec<u8>> {
+        self.0.finish()
     }
-}
-
-/// Lengths and offsets of this version of zip have 32 bits.
-fn small(length: usize) -> io::Result<u32> {
-    u32::try_from(length).map_err(|_| io::Error::other("a table of more than 4 GB does not fit its file"))
 }
 
 /// Magic string, version 1.0, length, and a Python dictionary padded with spaces.
@@ -136,46 +72,28 @@ pub(crate) struct Array {
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
-    /// Name, place of the local entry, length and checksum of every file.
-    files: Vec<(&'a str, usize, usize, u32)>,
+    files: Vec<zip::Entry<'a>>,
 }
 
 impl<'a> Reader<'a> {
     /// Reads the directory; `None` if these are not the bytes of a whole archive as [`Writer`] writes it.
     pub(crate) fn new(bytes: &'a [u8]) -> Option<Self> {
-        let end = &bytes[bytes.len().checked_sub(END_LENGTH)?..];
-        if end[..4] != END_OF_DIRECTORY {
-            return None;
-        }
-        let (count, mut place) = (word16(end, 10)?, word32(end, 16)? as usize);
-        let mut files = Vec::new();
-        for _ in 0..count {
-            let entry = bytes.get(place..)?;
-            let (method, crc, length) = (word16(entry, 10)?, word32(entry, 16)?, word32(entry, 24)?);
-            if entry[..4] != CENTRAL_ENTRY || method != 0 {
-                return None;
-            }
-            let name_length = word16(entry, 28)? as usize;
-            let others = word16(entry, 30)? as usize + word16(entry, 32)? as usize;
-            let name = entry.get(CENTRAL_LENGTH..CENTRAL_LENGTH + name_length)?;
-            files.push((std::str::from_utf8(name).ok()?, word32(entry, 42)? as usize, length as usize, crc));
-            place += CENTRAL_LENGTH + name_length + others;
-        }
+        let place = zip::directory_place(&bytes[bytes.len().checked_sub(zip::END_LENGTH)?..])?;
+        let files = zip::entries(bytes.get(place.start..)?, place)?;
         Some(Self { bytes, files })
     }
 
     /// The array of this name; `None` if there is none or its bytes are damaged.
     pub(crate) fn array(&self, name: &str) -> Option<Array> {
-        let &(_, place, length, crc) =
-            self.files.iter().find(|(file, ..)| file.strip_suffix(".npy") == Some(name))?;
-        let entry = self.bytes.get(place..)?;
-        let start = LOCAL_LENGTH + word16(entry, 26)? as usize + word16(entry, 28)? as usize;
-        let file = entry.get(start..start + length)?;
-        if entry[..4] != LOCAL_ENTRY || crc32fast::hash(file) != crc {
+        let entry = self.files.iter().find(|entry| entry.name.strip_suffix(".npy") == Some(name))?;
+        let from = self.bytes.get(entry.place..)?;
+        let start = zip::local_entry(from)?.contents;
+        let file = from.get(start..start + entry.length)?;
+        if crc32fast::hash(file) != entry.crc {
             return None;
         }
         let (text, data) = file.strip_prefix(MAGIC)?.strip_prefix(&[1, 0])?.split_at_checked(2)?;
-        let (text, data) = data.split_at_checked(word16(text, 0)? as usize)?;
+        let (text, data) = data.split_at_checked(usize::from(u16::from_le_bytes([text[0], text[1]])))?;
         let shape = std::str::from_utf8(text).ok()?.trim_end();
         let shape = shape.strip_prefix("{'descr': '<f8', 'fortran_order': False, 'shape': (")?;
         let lengths = shape.strip_suffix(")}")?.split(',').map(str::trim).filter(|n| !n.is_empty());
@@ -185,14 +103,6 @@ impl<'a> Reader<'a> {
         (rest.is_empty() && shape.iter().product::<usize>() == values.len())
             .then_some(Array { shape, values })
     }
-}
-
-fn word16(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-fn word32(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
 #[cfg(test)]

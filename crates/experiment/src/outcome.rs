@@ -3,7 +3,7 @@
 use crate::Size;
 use crate::claims::{self, Judged};
 use crate::draw::Drawable;
-use crate::experiment::{BUILD, Experiment};
+use crate::experiment::{BUILD, Experiment, Run};
 use crate::guard;
 use crate::jobs::Done;
 use crate::measures::{self, Estimate, Measured};
@@ -11,6 +11,7 @@ use crate::report::Report;
 use crate::results::{Missing, Results};
 use crate::source::Diagnostic;
 use crate::store::folder::Assembly;
+use crate::store::pack::{PACKED_FROM, PackWriter};
 use crate::store::{Encoded, Provenance, csv};
 use crate::words::Words;
 use didact_figure::Figure;
@@ -31,6 +32,24 @@ struct DrawnFigure {
     name: String,
     figure: Figure,
     files: [(&'static str, Vec<u8>); 3],
+}
+
+/// Tables that are encoded side by side before they are written.
+const ENCODED_AT_A_TIME: usize = 64;
+
+/// The files of a table, and its path without their extensions.
+struct TableFiles {
+    place: String,
+    encoded: Encoded,
+    csv: String,
+    header: Vec<u8>,
+}
+
+impl TableFiles {
+    /// Their extensions and bytes.
+    fn each(&self) -> [(&'static str, &[u8]); 3] {
+        [("npz", self.encoded.npz_file()), ("csv", self.csv.as_bytes()), ("json", &self.header)]
+    }
 }
 
 /// Why a folder could not be put together.
@@ -124,25 +143,49 @@ impl Experiment {
         })
     }
 
-    /// Writes the tables of all runs; gives their places by key.
+    /// Writes the tables of all runs, in packs where they are many; gives their places by key.
     fn write_tables(&self, assembly: &Assembly, results: &Results) -> io::Result<BTreeMap<String, String>> {
-        let places = self.runs.par_iter().filter_map(|run| {
-            let table = results.tables.get(&(run.point.index, run.name.clone()))?.as_ref().ok()?;
-            // The experiment's own folder when there is no sweep.
-            let place = if self.resolved.sweep.is_empty() {
-                run.name.clone()
-            } else {
-                format!("point-{:04}/{}", run.point.index, run.name)
-            };
-            let written = Encoded::new(table, &run.key).and_then(|encoded| {
-                assembly.add(&format!("{place}.npz"), encoded.npz_file())?;
-                assembly.add(&format!("{place}.csv"), csv(table).as_bytes())?;
-                assembly.add(&format!("{place}.json"), &encoded.header_file())
-            });
-            Some(written.map(|()| (run.key.clone(), place)))
-        });
         // Two runs of the same key have equal tables; the last place in the order of the runs is listed.
-        places.collect::<io::Result<Vec<_>>>().map(|places| places.into_iter().collect())
+        if self.resolved.sweep.is_empty() || self.runs.len() < PACKED_FROM {
+            let places = self.runs.par_iter().filter_map(|run| {
+                let written = self.table_files(run, results)?.and_then(|files| {
+                    for (extension, bytes) in files.each() {
+                        assembly.add(&format!("{}.{extension}", files.place), bytes)?;
+                    }
+                    Ok((run.key.clone(), files.place))
+                });
+                Some(written)
+            });
+            return places.collect::<io::Result<Vec<_>>>().map(|places| places.into_iter().collect());
+        }
+        let mut places = BTreeMap::new();
+        let mut packs = PackWriter::new(assembly);
+        for runs in self.runs.chunks(ENCODED_AT_A_TIME) {
+            let encoded: Vec<_> = runs.par_iter().map(|run| self.table_files(run, results)).collect();
+            for (run, files) in runs.iter().zip(encoded) {
+                if let Some(files) = files.transpose()? {
+                    places.insert(run.key.clone(), packs.add(&files.place, &files.each())?);
+                }
+            }
+        }
+        packs.finish()?;
+        Ok(places)
+    }
+
+    /// The files of the table of a run; `None` where it has none.
+    fn table_files(&self, run: &Run, results: &Results) -> Option<io::Result<TableFiles>> {
+        let table = results.tables.get(&(run.point.index, run.name.clone()))?.as_ref().ok()?;
+        // The experiment's own folder when there is no sweep.
+        let place = if self.resolved.sweep.is_empty() {
+            run.name.clone()
+        } else {
+            format!("point-{:04}/{}", run.point.index, run.name)
+        };
+        let encoded = Encoded::new(table, &run.key);
+        Some(encoded.map(|encoded| {
+            let header = encoded.header_file();
+            TableFiles { place, csv: csv(table), encoded, header }
+        }))
     }
 
     fn report(

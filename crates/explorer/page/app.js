@@ -36,16 +36,19 @@ const drag = async () => {
       if (name === "error") return problem(data);
       if (name !== "result") return;
       marks.answered = performance.now();
-      problem(null);
-      adopt(data.description, true, true);
+      if (!byId("problem").hidden) problem(null);
+      state.text = data.text;
+      if (!byId("text-panel").hidden) writeText();
+      form.turned(key, value);
       if (!data.outcome) return showNotes(data.notes);
       outcome(data);
       shown = data.seconds;
       marks.drawn = performance.now();
     }, abort.signal);
-    // The next request waits for the frame that shows this answer: frames that nobody sees would only make the hand wait.
-    if (shown) await new Promise((painted) => requestAnimationFrame(() => setTimeout(painted)));
-    if (shown) window.didactLatency.push({ key, milliseconds: performance.now() - at, server: shown, ...Object.fromEntries(Object.entries(marks).map(([name, time]) => [name, time - at])) });
+    // The next request waits for the frame that shows this answer, since frames that nobody sees would only make the hand wait. It knows where
+    // the hand is by then, and the server works while the browser paints.
+    if (shown) await new Promise((frame) => requestAnimationFrame(frame));
+    if (shown) setTimeout(() => window.didactLatency.push({ key, milliseconds: performance.now() - at, server: shown, ...Object.fromEntries(Object.entries(marks).map(([name, time]) => [name, time - at])) }));
   } catch (error) { silent(error); }
   state.moving = false;
   if (state.moved) drag();
@@ -99,18 +102,24 @@ const silent = (error) => {
 // ---- showing ----
 
 // Takes a description over as the server has read it.
-const adopt = (described, withText, dragging = false) => {
+const adopt = (described, withText) => {
   Object.assign(state, { text: described.text, values: described.values, resolved: described.resolved, title: described.title });
-  if (withText && byId("text").value !== described.text) { byId("text").value = described.text; gutter(); }
+  if (withText) writeText();
   // A file that could not be read when it was opened begins with the first state that can.
-  if (!state.base) state.base = described.values;
+  if (!state.base) state.base = structuredClone(described.values);
   byId("title").textContent = described.title;
   document.title = `${described.title} · didact explorer`;
   show.setReferences(described.references);
   const about = described.resolved.about;
   byId("about").hidden = !about;
   byId("about").querySelector("p").textContent = about ?? "";
-  form.show(described.values, described.resolved, state.base, dragging);
+  form.show(described.values, described.resolved, state.base);
+};
+
+const writeText = () => {
+  if (byId("text").value === state.text) return;
+  byId("text").value = state.text;
+  gutter();
 };
 
 const outcome = (data) => {
@@ -225,7 +234,7 @@ const acts = {
   run() {
     const sizes = [["normal", "As described"], ...(state.values.quick ? [["quick", "Quick (seconds)"]] : []), ...(state.values.full ? [["full", "Full, as large as the source"]] : [])];
     const buttons = sizes.map(([size, words]) => make("button", { type: "button", class: size === "normal" ? "primary" : "", onclick: () => run(size) }, words));
-    show.dialog("Run on disk", make("p", {}, "A real run: a folder with tables, figures, provenance and a report. What is done is kept if you stop it, and the same run goes on from there."), make("div", { class: "row" }, ...buttons));
+    show.dialog("Run on disk", make("p", {}, "A real run: a folder with tables, figures, provenance and a report. What is done is kept if you stop it, and the same run goes on from there. Copied as TOML, ", make("code", {}, "didact sweep submit"), " shares out on a cluster what is too large for this machine."), make("div", { class: "row" }, ...buttons));
   },
 };
 
@@ -272,6 +281,7 @@ const turn = (key, value, dragging) => {
 const start = async () => {
   const [schema, cards] = await Promise.all([get("schema"), get("gallery")]);
   form = new Form(byId("form"), schema, turn);
+  show.listen();
   show.gallery(cards, (id) => { location.hash = encode({ card: id, set: {}, unset: [], pins: [] }); });
   for (const which of ["form", "text"]) {
     byId(`tab-${which}`).addEventListener("click", () => choose(which));

@@ -17,6 +17,11 @@ const make = (name, attributes = {}, ...children) => {
 export { make };
 
 const get = (value, path) => path.split(".").reduce((at, part) => at?.[part], value);
+const put = (data, path, value) => {
+  const keys = path.split("."), last = keys.pop();
+  const owner = keys.reduce((at, part) => at?.[part], data);
+  if (owner) owner[last] = value;
+};
 const text = (value) => (typeof value === "number" ? String(value) : JSON.stringify(value));
 
 // Three digits are what a slider can mean.
@@ -64,14 +69,20 @@ export class Form {
     return node;
   }
 
-  // Shows a description. The form is built anew only when its shape has changed, and never under a hand that moves a slider.
-  show(values, resolved, base, dragging) {
+  // Shows a description. The form is built anew only when its shape has changed.
+  show(values, resolved, base) {
     Object.assign(this, { values, resolved, base });
     const shape = JSON.stringify(resolved, (_, value) => (typeof value === "number" ? 0 : value));
-    if (shape !== this.shape && !dragging) {
+    if (shape !== this.shape) {
       this.shape = shape;
       this.build();
     } else for (const field of this.fields.values()) field.refresh();
+  }
+
+  // A hand moves the slider of one key: its field alone is refreshed.
+  turned(key, value) {
+    for (const data of [this.values, this.resolved]) put(data, key, value);
+    this.fields.get(key)?.refresh();
   }
 
   build() {

@@ -6,6 +6,21 @@ const byId = (id) => document.getElementById(id);
 // HTML that the server has made of escaped text and drawings.
 const html = (markup) => { const template = document.createElement("template"); template.innerHTML = markup; return template.content; };
 
+// Makes what is on the page like `next`, and touches only what differs: the browser then lays out and paints no more than that. Nodes of
+// `next` may be moved into the page.
+const patch = (now, next) => {
+  if (now.nodeName !== next.nodeName) return now.replaceWith(next);
+  if (now.nodeType === Node.TEXT_NODE) { if (now.data !== next.data) now.data = next.data; return; }
+  for (const { name, value } of next.attributes) if (now.getAttribute(name) !== value) now.setAttribute(name, value);
+  if (now.attributes.length > next.attributes.length) for (const { name } of [...now.attributes]) if (!next.hasAttribute(name)) now.removeAttribute(name);
+  patchAll(now, [...next.childNodes]);
+};
+const patchAll = (parent, list) => {
+  const before = [...parent.childNodes];
+  before.slice(list.length).forEach((child) => child.remove());
+  list.forEach((child, index) => (before[index] ? patch(before[index], child) : parent.append(child)));
+};
+
 // ---- figures ----
 
 // The zoom of a figure as fractions of each panel, so that a new drawing keeps it.
@@ -23,6 +38,43 @@ export const canSwap = () => {
   return all.length > 0 && all.every((figure) => figure.didact && !figure.didact.stacked && !figure.didact.panels.some((panel) => panel.zoomed));
 };
 
+// The parts of a drawing: every tag with the text behind it.
+const tags = (svg) => svg.split("<").slice(1);
+const plain = (text) => text.replace(/&(lt|gt|quot|apos|amp);/g, (_, name) => ({ lt: "<", gt: ">", quot: '"', apos: "'", amp: "&" })[name]);
+
+// Shows another drawing in the place of one. Where both have the same elements, as while a knob turns, only attributes and texts that
+// differ are touched: nothing is parsed, and the browser lays out and paints no more than that.
+const redraw = (drawing, svg) => {
+  const next = tags(svg), before = drawing.tags;
+  // The name of an element and those of its attributes, with the text behind an element that has none inside; nothing for what must be read
+  // as a whole.
+  const shape = (tag) => {
+    if (tag[0] === "/" || tag.includes("&#")) return NaN;
+    const end = tag.lastIndexOf(">");
+    return tag.slice(0, end).replace(/="[^"]*"/g, "") + (tag[end - 1] === "/" ? tag.slice(end) : "");
+  };
+  if (before?.length === next.length && next.every((tag, index) => tag === before[index] || shape(tag) === shape(before[index]))) {
+    let at = -1;
+    next.forEach((tag, index) => {
+      if (tag[0] === "/") return;
+      at++;
+      if (tag === before[index]) return;
+      const element = drawing.elements[at], end = tag.lastIndexOf(">");
+      for (const [, key, value] of tag.slice(0, end).matchAll(/([\w:-]+)="([^"]*)"/g)) if (!before[index].includes(` ${key}="${value}"`)) element.setAttribute(key, plain(value));
+      if (tag[end - 1] === "/") return;
+      const text = plain(tag.slice(end + 1));
+      if (element.firstChild?.nodeType === Node.TEXT_NODE) element.firstChild.data = text;
+      else if (text) element.prepend(text);
+    });
+    drawing.tags = next;
+    return;
+  }
+  // A drawing that has come with its numbers reads them out; this one has none.
+  const made = html(svg).firstElementChild;
+  Object.assign(made, { tags: next, elements: [made, ...made.querySelectorAll("*")] });
+  drawing.replaceWith(made);
+};
+
 export const figures = (list) => {
   const root = byId("figures");
   const before = new Map([...root.children].map((child) => [child.dataset.name, child]));
@@ -30,7 +82,7 @@ export const figures = (list) => {
     const old = before.get(name);
     const drawing = svg && old?.querySelector(".drawing > svg");
     if (drawing) {
-      drawing.replaceWith(html(svg));
+      redraw(drawing, svg);
       old.classList.remove("stale");
       return old;
     }
@@ -53,7 +105,7 @@ export const figures = (list) => {
 const SIGNS = { holds: "✓", fails: "✗", differs: "≠", within: "≤", "not-judged": "?" };
 
 export const numbers = (outcome) => {
-  byId("definitions").replaceChildren(html(outcome.definitions));
+  patchAll(byId("definitions"), [...html(outcome.definitions).childNodes]);
   const claims = outcome.claims.map((claim) => {
     const waiting = claim.progress === "waiting";
     const verdict = waiting ? "waits for the simulation" : `${SIGNS[claim.class]} ${claim.verdict}${claim.progress === "provisional" ? " so far" : ""}`;
@@ -61,7 +113,7 @@ export const numbers = (outcome) => {
     if (!waiting) made.append(make("small", {}, html(claim.evidence)));
     return made;
   });
-  byId("claims").replaceChildren(...(claims.length ? [make("h3", {}, "Claims"), ...claims] : []));
+  patchAll(byId("claims"), claims.length ? [make("h3", {}, "Claims"), ...claims] : []);
   const parts = [];
   const group = (title, list) => { if (list.length) parts.push(make("h3", {}, title), ...list.flatMap(number)); };
   group("Predicted", outcome.beside);
@@ -69,19 +121,34 @@ export const numbers = (outcome) => {
   const event = (reading) => reading.explain[0] === "measure:event-time";
   group("Events", outcome.readings.filter(event));
   const last = outcome.readings.filter((reading) => !event(reading));
+  lastValues = last;
   if (last.length) {
     const open = byId("last-values")?.open ?? !outcome.measures.length;
-    parts.push(make("details", { id: "last-values", open }, make("summary", {}, `Last values (${last.length})`), ...last.flatMap(number)));
+    parts.push(make("details", { id: "last-values", open }, make("summary", {}, `Last values (${last.length})`), make("div", {}, ...(open ? last.flatMap(number) : []))));
   }
   if (outcome.failures.length) parts.push(make("h3", {}, "What failed"), ...outcome.failures.map((why) => make("p", {}, why)));
-  byId("measures").replaceChildren(...parts);
+  patchAll(byId("measures"), parts);
+};
+
+// Last values of the columns, which are shown when somebody opens their list.
+let lastValues = [];
+
+// Numbers stay on the page while their values change, so that the buttons beside them are heard here.
+export const listen = () => {
+  byId("measures").addEventListener("click", (event) => {
+    const what = event.target.closest("[data-explain]")?.dataset.explain;
+    if (what) explained(event.target.closest(".number").dataset.number, JSON.parse(what));
+  });
+  byId("measures").addEventListener("toggle", ({ target }) => {
+    if (target.open) patchAll(target.querySelector("div"), lastValues.flatMap(number));
+  }, true);
 };
 
 const number = ({ name, progress, values, explain }) => values.map((value, index) => {
   const known = value.text !== undefined;
   const shown = known ? value.text : progress === "waiting" ? "waits" : value.why;
   const row = make("div", { class: `number ${progress}`, "data-number": name }, make("span", { class: "name" }, index === 0 ? name : ""), make("span", { class: known ? "value" : "value none" }, shown));
-  row.append(index === 0 && explain.length ? make("button", { type: "button", title: "Where this number comes from", "aria-label": `Explain ${name}`, onclick: () => explained(name, explain) }, "?") : make("span"));
+  row.append(index === 0 && explain.length ? make("button", { type: "button", title: "Where this number comes from", "aria-label": `Explain ${name}`, "data-explain": JSON.stringify(explain) }, "?") : make("span"));
   if (value.at) row.append(make("span", { class: "at" }, value.at));
   return row;
 });

@@ -32,12 +32,17 @@ pub(crate) fn error(diagnostic: &Diagnostic) -> Value {
     })
 }
 
+/// The description with every default, as data.
+pub(crate) fn resolved(experiment: &Experiment) -> Value {
+    serde_json::to_value(&experiment.resolved).unwrap_or_default()
+}
+
 /// The description as text and as data: as it is written, and with every default.
-pub(crate) fn description(source: &Source, experiment: &Experiment) -> Value {
+pub(crate) fn description(source: &Source, experiment: &Experiment, resolved: &Value) -> Value {
     json!({
         "text": source.text,
         "values": source.plain().unwrap_or_default(),
-        "resolved": serde_json::to_value(&experiment.resolved).unwrap_or_default(),
+        "resolved": resolved,
         "title": experiment.resolved.title,
         "folder": experiment.folder_name(),
         "remarks": experiment.remarks(),

@@ -1,6 +1,6 @@
 //! Pinned states: what a figure showed for another description, drawn in grey behind the present one.
 
-use didact_figure::{Colour, Figure, Layer, Line, Stroke};
+use didact_figure::{Colour, Figure, Layer, Line, Panel, Stroke};
 
 /// Greys of the pinned states, the first the darkest; dashes tell them apart as well.
 const GREYS: [(&str, Stroke); 3] =
@@ -19,32 +19,34 @@ pub(crate) fn draw(
     for (name, figure) in figures {
         let Ok(figure) = figure else { continue };
         let Some((_, before)) = pinned.iter().find(|(own, _)| own == name) else { continue };
-        for (panel, old) in figure.panels.iter_mut().zip(&before.panels) {
-            for (index, layer) in old.layers.iter().enumerate() {
-                if let Layer::Line(line) = layer {
-                    panel.layers.push(Layer::Line(Line {
-                        colour: Some(Colour::Hex((*grey).into())),
-                        stroke: Some(*stroke),
-                        // A group of its own: a series of the palette would lend it its colour.
-                        group: Some(format!("pinned {} {index}", number + 1)),
-                        legend: (index == 0 && panel_is_first(&before.panels, old))
-                            .then(|| format!("pinned {}", number + 1)),
-                        ..line.clone()
-                    }));
-                }
+        // A name takes the next place of the palette. Pinned lines have none, so that the present series keep their colours; the one of
+        // the legend stands in the last panel, behind all others.
+        let has_lines = |panel: &Panel| panel.layers.iter().any(|layer| matches!(layer, Layer::Line(_)));
+        let both = figure.panels.len().min(before.panels.len());
+        let last = before.panels[..both].iter().rposition(has_lines);
+        for (index, (panel, old)) in figure.panels.iter_mut().zip(&before.panels).enumerate() {
+            let lines = old.layers.iter().filter_map(|layer| match layer {
+                Layer::Line(line) => Some(line),
+                _ => None,
+            });
+            for (place, line) in lines.enumerate() {
+                let named = place == 0 && Some(index) == last;
+                panel.layers.push(Layer::Line(Line {
+                    colour: Some(Colour::Hex((*grey).into())),
+                    stroke: Some(*stroke),
+                    group: None,
+                    legend: named.then(|| format!("pinned {}", number + 1)),
+                    ..line.clone()
+                }));
             }
         }
     }
 }
 
-fn panel_is_first(panels: &[didact_figure::Panel], panel: &didact_figure::Panel) -> bool {
-    panels.first().is_some_and(|first| std::ptr::eq(first, panel))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use didact_figure::Panel;
+    use std::collections::BTreeSet;
 
     fn figure(height: f64) -> Figure {
         let line = Line {
@@ -73,5 +75,33 @@ mod tests {
             (Some("pinned 1"), Some(Colour::Hex("#8a8a8a".into())))
         );
         didact_figure::to_svg(figures[0].1.as_ref().unwrap()).unwrap();
+    }
+
+    /// A pinned line of the first panel once took the colour of the first series of the second one.
+    #[test]
+    fn pinned_lines_take_no_colour_from_the_series_of_later_panels() {
+        let two = |height: f64| {
+            let mut two = figure(height);
+            let mut second = two.panels[0].clone();
+            let Layer::Line(line) = &mut second.layers[0] else { panic!() };
+            line.legend = Some("overlap".into());
+            two.panels.push(second);
+            two
+        };
+        let colours = |figure: &Figure| -> BTreeSet<String> {
+            let svg = didact_figure::to_svg(figure).unwrap();
+            svg.split("stroke=\"#").skip(1).map(|rest| rest[..6].to_string()).collect()
+        };
+        let mut figures = vec![("a".to_string(), Ok(two(1.0)))];
+        draw(&mut figures, &[("a".to_string(), two(2.0))], 0);
+        let drawn = figures[0].1.as_ref().unwrap();
+        let mut expected = colours(&two(1.0));
+        expected.insert("8a8a8a".into());
+        assert_eq!(colours(drawn), expected);
+        let legends = drawn
+            .panels
+            .iter()
+            .map(|panel| panel.layers.iter().filter(|layer| layer.legend() == Some("pinned 1")).count());
+        assert_eq!(legends.collect::<Vec<_>>(), [0, 1]);
     }
 }

@@ -47,7 +47,7 @@ pub(crate) struct Server {
     pub(crate) dragging: rayon::ThreadPool,
     pub(crate) pinned: Mutex<Vec<Pinned>>,
     /// How long the cards took, by their ids.
-    pub(crate) paces: Mutex<BTreeMap<String, Duration>>,
+    pub(crate) paces: Mutex<BTreeMap<String, work::Pace>>,
     reports: Mutex<(usize, Vec<(usize, PathBuf)>)>,
 }
 

@@ -24,8 +24,10 @@ const DRAGGED_SECONDS: f64 = 1.0;
 const THEORY_SECONDS: f64 = 60.0;
 /// Bytes of a single run in memory.
 const MEMORY: f64 = 2e9;
-/// How long one answer may take while a knob turns. Experiments that were slower at rest are not tried.
+/// How long one answer may take while a knob turns.
 const DRAGGED: Duration = Duration::from_millis(500);
+/// Experiments that took more than this many times as long at rest are not tried.
+const SLOWER_AT_REST: u32 = 4;
 /// How long scans may take while a knob turns, and at rest: the planner cannot estimate them.
 const DRAGGED_SCAN: Duration = Duration::from_millis(60);
 const SCAN: Duration = Duration::from_secs(20);
@@ -182,25 +184,39 @@ fn answer_page(server: &Server, card: &Card, ask: &Ask, monitor: &SharedMonitor,
         (Err(_), Ok(_)) => unreachable!("there is no experiment without a source"),
     };
     let planned = begun.elapsed();
-    let described = answer::description(&source, &experiment);
+    let resolved = answer::resolved(&experiment);
     if !dragging {
         // The page shows what was read before anything is computed.
-        events.send("description", &described);
+        events.send("description", &answer::description(&source, &experiment, &resolved));
     }
     let mut live = Live::new(experiment);
     let plan = live.plan();
-    if dragging && server.pace(&card.id).is_some_and(|pace| pace > DRAGGED) {
+    // A knob that turns waits for what it has not got in time: the text moves, and the rest when the knob does not.
+    let late = || {
         let note = "This takes too long to follow your hand; it is computed when you let go.";
-        events.send("result", &json!({"description": described, "plan": answer::plan(&plan), "notes": [note], "phase": "theory"}));
-        return;
+        let text =
+            json!({"text": source.text, "plan": answer::plan(&plan), "notes": [note], "phase": "theory"});
+        events.send("result", &text);
+    };
+    if dragging && !server.follows(&card.id) {
+        return late();
     }
+    let stopped = |whole: &Part| {
+        if !dragging {
+            interrupted(whole, events);
+        } else if !monitor.cancelled() {
+            server.keep_pace(&card.id, dragging, DRAGGED + DRAGGED);
+            late();
+        }
+    };
     let whole = Part::new(monitor, begun + if dragging { DRAGGED } else { LONGEST });
     let mut notes: Vec<String> = Vec::new();
     let theory_limit = if dragging { DRAGGED_SECONDS } else { THEORY_SECONDS };
-    let beside = explain::beside(&described["resolved"]);
+    let beside = explain::beside(&resolved);
     let mut state = json!({"plan": answer::plan(&plan), "phase": "theory"});
     if dragging {
-        state["description"] = described;
+        // The page knows which key moves; all else of the description is as it was.
+        state["text"] = source.text.clone().into();
     }
     if plan.memory > MEMORY {
         notes.push("A run of this needs more memory than the explorer gives. Run it on disk.".into());
@@ -211,14 +227,14 @@ fn answer_page(server: &Server, card: &Card, ask: &Ask, monitor: &SharedMonitor,
             plan.theory_seconds
         ));
     } else if live.predict(&whole).is_err() {
-        return interrupted(&whole, events);
+        return stopped(&whole);
     }
     let scan_until = Instant::now() + if dragging { DRAGGED_SCAN } else { SCAN };
     match live.scan(&whole, || Instant::now() < scan_until) {
         Ok(true) => {}
         Ok(false) if dragging => notes.push("The scan is computed when you let go.".into()),
         Ok(false) => notes.push("The scan takes longer than 20 s. Run it on disk.".into()),
-        Err(Interrupted) => return interrupted(&whole, events),
+        Err(Interrupted) => return stopped(&whole),
     }
     let computed = begun.elapsed();
     let pinned: Vec<_> =
@@ -242,7 +258,7 @@ fn answer_page(server: &Server, card: &Card, ask: &Ask, monitor: &SharedMonitor,
     if monitor.cancelled() {
         return;
     }
-    server.keep_pace(&card.id, begun.elapsed());
+    server.keep_pace(&card.id, dragging, begun.elapsed());
     events.send("result", &state);
     if dragging {
         return;
@@ -254,7 +270,7 @@ fn answer_page(server: &Server, card: &Card, ask: &Ask, monitor: &SharedMonitor,
                 duration(plan.simulation_seconds)
             ));
         } else if simulate(&mut live, &whole, most, &shown, events).is_err() {
-            return interrupted(&whole, events);
+            return stopped(&whole);
         }
     }
     events.send(
@@ -299,13 +315,26 @@ fn interrupted(part: &Part, events: &Events) {
 }
 
 impl Server {
-    /// How long theory, scans, measures and drawings of a card took when they were last computed.
-    fn pace(&self, card: &str) -> Option<Duration> {
-        self.paces.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get(card).copied()
+    /// Whether a card is tried while a knob turns: it was quick enough the last time since it rested, or it was not tried since then and
+    /// was not much slower at rest, where integrators have their own tolerance.
+    fn follows(&self, card: &str) -> bool {
+        let paces = self.paces.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match paces.get(card) {
+            Some(Pace { turning: Some(turning), .. }) => *turning <= DRAGGED,
+            Some(Pace { resting, .. }) => *resting <= SLOWER_AT_REST * DRAGGED,
+            None => true,
+        }
     }
 
-    fn keep_pace(&self, card: &str, pace: Duration) {
-        self.paces.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(card.into(), pace);
+    /// Remembers how long theory, scans, measures and drawings of a card took.
+    fn keep_pace(&self, card: &str, turning: bool, took: Duration) {
+        let mut paces = self.paces.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let pace = paces.entry(card.into()).or_default();
+        if turning {
+            pace.turning = Some(took);
+        } else {
+            *pace = Pace { resting: took, turning: None };
+        }
     }
 
     /// The figures of a pinned description, theory alone. What cannot be computed has none.
@@ -346,6 +375,14 @@ fn computed_pin(card: &Card, text: &str, monitor: &SharedMonitor) -> Option<Vec<
 
 /// Pinned states that are kept for all tabs together.
 const PINNED: usize = 16;
+
+/// How long a card took when it was last computed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Pace {
+    resting: Duration,
+    /// While a knob turned, since it last rested.
+    turning: Option<Duration>,
+}
 
 /// A card and a text, and what its figures are.
 pub(crate) type Pinned = (String, Arc<Vec<(String, Figure)>>);

@@ -7,7 +7,7 @@ use crate::pool::default_threads;
 use crate::task::Task;
 use didact::experiment::claims::Judged;
 use didact::experiment::description::Overrides;
-use didact::experiment::frontend::SharedMonitor;
+use didact::experiment::frontend::{SharedMonitor, TableReader};
 use didact::experiment::measures::Measured;
 use didact::experiment::sweep::log::Attempt;
 use didact::experiment::sweep::plan::{Asked, MOST_TASKS, TaskCount};
@@ -105,7 +105,7 @@ impl Description {
     /// The experiment at a size, ready to run.
     #[pyo3(signature = (size = "normal", seed = None))]
     fn prepare(&self, py: Python<'_>, size: &str, seed: Option<u64>) -> PyResult<Prepared> {
-        Ok(Prepared { experiment: self.experiment(py, size, seed)? })
+        Ok(Prepared { experiment: self.experiment(py, size, seed)?, tables: TableReader::default() })
     }
 }
 
@@ -113,6 +113,7 @@ impl Description {
 #[pyclass(frozen, module = "didact._core")]
 pub(crate) struct Prepared {
     pub(crate) experiment: Arc<Experiment>,
+    tables: TableReader,
 }
 
 #[pymethods]
@@ -215,7 +216,7 @@ impl Prepared {
         point: usize,
     ) -> PyResult<Bound<'py, PyDict>> {
         let asked = self.experiment.runs.iter().find(|r| r.name == run && r.point.index == point);
-        let found = asked.and_then(|run| py.detach(|| self.experiment.table(&folder, run)));
+        let found = asked.and_then(|run| py.detach(|| self.tables.table(&folder, run)));
         match found {
             Some(trajectory) => table(py, &trajectory),
             None => Err(PyKeyError::new_err(format!(

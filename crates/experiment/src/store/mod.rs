@@ -6,7 +6,7 @@
 //!     <process>.journal               tables, parts of tables and answers of scans, each under its key, as they are done
 //!     <process>.whole/                a folder that is being put together
 //! <out>/<name>/                       when it is whole: renamed in one step
-//!     …                               tables, figures, report
+//!     …                               tables (in packs where they are many), figures, report
 //!     provenance.json                 digests of all files; without it, or with other digests, the folder is damaged
 //! ```
 //!
@@ -18,6 +18,7 @@
 pub mod disk;
 pub mod folder;
 pub mod journal;
+pub(crate) mod pack;
 pub mod parts;
 pub mod places;
 mod table;

@@ -1,6 +1,7 @@
 //! Where results may lie: the journals of an experiment, its finished folder, and those of other experiments beside it.
 
 use super::journal::{Journals, RecordKind};
+use super::pack::{self, Pack};
 use super::{Answers, Encoded, Provenance, disk, parts};
 use crate::quantities::Answered;
 use didact_model::Trajectory;
@@ -139,9 +140,18 @@ pub fn partial_folder(root: &Path, name: &str) -> PathBuf {
 /// Tables and answers in a finished folder, or in one that was damaged, by key. Every one of them has its own digest.
 #[derive(Debug, Default)]
 struct Shelf {
-    /// Paths without extension.
-    tables: BTreeMap<String, PathBuf>,
+    tables: BTreeMap<String, TablePlace>,
     scans: BTreeMap<String, PathBuf>,
+    packs: BTreeMap<String, Pack>,
+}
+
+/// Where a table lies, without its extensions.
+#[derive(Debug)]
+enum TablePlace {
+    /// It has files of its own.
+    Files(PathBuf),
+    /// It is in the pack of this name.
+    Packed(String, String),
 }
 
 impl Shelf {
@@ -154,10 +164,21 @@ impl Shelf {
     }
 
     fn listed(folder: &Path, provenance: &Provenance) -> Self {
-        let paths = |places: &BTreeMap<String, String>| {
-            places.iter().map(|(key, place)| (key.clone(), folder.join(place))).collect()
-        };
-        Self { tables: paths(&provenance.tables), scans: paths(&provenance.scans) }
+        let mut shelf = Self::default();
+        for (key, place) in &provenance.tables {
+            let place = match pack::packed_place(place) {
+                Some((pack, table)) => {
+                    if !shelf.packs.contains_key(pack) {
+                        shelf.packs.insert(pack.into(), Pack::at(folder.join(pack)));
+                    }
+                    TablePlace::Packed(pack.into(), table.into())
+                }
+                None => TablePlace::Files(folder.join(place)),
+            };
+            shelf.tables.insert(key.clone(), place);
+        }
+        shelf.scans = provenance.scans.iter().map(|(key, file)| (key.clone(), folder.join(file))).collect();
+        shelf
     }
 
     fn searched(folder: &Path) -> Self {
@@ -165,17 +186,30 @@ impl Shelf {
         struct Keyed {
             key: String,
         }
+        let key_of = |bytes: Option<Vec<u8>>| Some(serde_json::from_slice::<Keyed>(&bytes?).ok()?.key);
         let mut shelf = Self::default();
         let here = disk::entries(folder);
+        for path in &here {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if !pack::is_pack(name) {
+                continue;
+            }
+            let pack = Pack::at(path.clone());
+            for table in pack.names().filter_map(|file| file.strip_suffix(".json")) {
+                if let Some(key) = key_of(pack.read(&format!("{table}.json"))) {
+                    shelf.tables.insert(key, TablePlace::Packed(name.into(), table.into()));
+                }
+            }
+            shelf.packs.insert(name.into(), pack);
+        }
         let points: Vec<PathBuf> =
             here.iter().filter(|path| path.is_dir()).flat_map(|path| disk::entries(path)).collect();
         for path in
             here.into_iter().chain(points).filter(|path| path.extension().is_some_and(|e| e == "json"))
         {
-            let Some(bytes) = disk::read(&path).ok() else { continue };
-            if let Ok(Keyed { key }) = serde_json::from_slice(&bytes) {
+            if let Some(key) = key_of(disk::read(&path).ok()) {
                 // A key is that of a table or of a scan: the other reading finds nothing.
-                shelf.tables.insert(key.clone(), path.with_extension(""));
+                shelf.tables.insert(key.clone(), TablePlace::Files(path.with_extension("")));
                 shelf.scans.insert(key, path);
             }
         }
@@ -183,11 +217,14 @@ impl Shelf {
     }
 
     fn table(&self, key: &str) -> Option<Trajectory> {
-        let stem = self.tables.get(key)?;
-        let with = |extension: &str| {
-            let mut path = stem.clone().into_os_string();
-            path.push(extension);
-            disk::read(Path::new(&path)).ok()
+        let place = self.tables.get(key)?;
+        let with = |extension: &str| match place {
+            TablePlace::Files(stem) => {
+                let mut path = stem.clone().into_os_string();
+                path.push(extension);
+                disk::read(Path::new(&path)).ok()
+            }
+            TablePlace::Packed(pack, table) => self.packs.get(pack)?.read(&format!("{table}{extension}")),
         };
         Encoded::of_files(&with(".json")?, with(".npz")?)?.trajectory(key)
     }

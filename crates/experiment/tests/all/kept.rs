@@ -2,6 +2,7 @@
 
 use crate::common::{checked, empty_folder};
 use didact_experiment::execute::{NotFinished, finished};
+use didact_experiment::frontend::TableReader;
 use didact_experiment::store::FolderState;
 use didact_experiment::{Failure, Finished};
 use didact_model::NoMonitor;
@@ -164,4 +165,75 @@ fn a_link_under_the_name_of_the_partial_folder_is_refused() {
         assert!(error.to_string().contains("is a link"), "{error}");
     }
     assert_eq!(files(&victim).len(), 1);
+}
+
+/// 130 points of a unit whose equations are solved in no time.
+fn large() -> String {
+    let rates: Vec<String> = (1..=130).map(|i| format!("{:.3}", 0.005 * f64::from(i))).collect();
+    let small = WHOLE.replace("[0.2, 0.4]", &format!("[{}]", rates.join(", ")));
+    small
+        .replace("run = [{ name = \"theory\", engine = \"ode\" }, ", "run = [")
+        .replace("{ run = \"theory\" }", "{ run = \"sgd\" }")
+}
+
+/// The tables of many points stand in one file, byte for byte as they stand in files of their own where points are few; what is
+/// promised of those is true of it.
+#[test]
+fn tables_of_many_points_are_packed_and_found_checked_and_healed_like_others() {
+    let root = empty_folder("packed");
+    let text = large();
+    let first = execute(&text, &root);
+    let before = files(&first.folder);
+    assert!(before.len() <= 11, "{:?}", before.keys().collect::<Vec<_>>());
+    let pack = first.folder.join("tables-1.zip");
+    let packed = &before[&pack];
+    let few = execute(&text.replace(", 0.015, ", "] }\n# "), &empty_folder("unpacked"));
+    assert!(!few.folder.join("tables-1.zip").exists());
+    for place in ["point-0000/sgd", "point-0001/sgd"] {
+        for kind in ["npz", "csv", "json"] {
+            let name = format!("{place}.{kind}");
+            let mut entry = name.clone().into_bytes();
+            entry.extend(std::fs::read(few.folder.join(&name)).unwrap());
+            assert!(packed.windows(entry.len()).any(|window| window == entry), "{name}");
+        }
+    }
+    // Programs read tables from the pack.
+    let experiment = checked(&text).unwrap();
+    let reader = TableReader::default();
+    let ends: Vec<f64> = experiment
+        .runs
+        .iter()
+        .map(|run| *reader.table(&first.folder, run).unwrap().columns[0].curves[0].last().unwrap())
+        .collect();
+    let measured: Vec<f64> = first.measured[0].values.iter().map(|v| v.as_ref().unwrap().value).collect();
+    assert_eq!(ends, measured);
+    // One changed byte, a cut, no list of what there is: found out and healed, with the same bytes.
+    let damages: [fn(&Path, &Path); 3] = [
+        |pack, _| {
+            let mut bytes = std::fs::read(pack).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            std::fs::write(pack, bytes).unwrap();
+        },
+        |pack, _| std::fs::write(pack, &std::fs::read(pack).unwrap()[..5000]).unwrap(),
+        |_, folder| std::fs::remove_file(folder.join("provenance.json")).unwrap(),
+    ];
+    for (number, damage) in damages.into_iter().enumerate() {
+        damage(&pack, &first.folder);
+        assert!(finished(&first.folder).is_err(), "damage {number}");
+        let healed = execute(&text, &root);
+        assert_eq!((healed.reused, healed.healed.len()), (false, 1), "damage {number}");
+        assert_eq!(without_provenance(files(&first.folder)), without_provenance(before.clone()));
+    }
+    // Another experiment that shares the tables takes them, and the scan, over.
+    assert_eq!(execute(&text.replace("Kept", "Another title"), &root).taken_over, 130 + 1);
+    // The same folder from shares is compared in `sweep.rs`; here from threads that take turns in another order.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+    let elsewhere = empty_folder("packed-elsewhere");
+    let again = pool.install(|| execute(&text, &elsewhere));
+    let relative = |folder: &Path| -> BTreeMap<PathBuf, Vec<u8>> {
+        let all = without_provenance(files(folder)).into_iter();
+        all.map(|(path, bytes)| (path.strip_prefix(folder).unwrap().into(), bytes)).collect()
+    };
+    assert!(relative(&again.folder) == relative(&first.folder));
 }
