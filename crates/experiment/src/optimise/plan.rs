@@ -266,6 +266,11 @@ fn controls(
                 let hint = "optimise the course of `training.learning-rate`, and choose any batch; without `knots` the batch is one value";
                 return place.refuse(&part("key"), message, hint);
             }
+            if key == "training.momentum.beta" {
+                let message = "momentum multiplies the learning rate by 1/(1 - beta): a course of it is one of the rate";
+                let hint = "optimise the course of `training.learning-rate` without momentum; without `knots` beta is one value";
+                return place.refuse(&part("key"), message, hint);
+            }
             let Some(known) = ControlKey::of_path(key) else {
                 let message = format!("`{key}` is not yet a function of the clock that can be optimised");
                 let hint = "leave `knots` out to optimise it as one value; courses are training.learning-rate, \

@@ -151,7 +151,8 @@ fn what_makes_no_sense_is_refused_with_its_line() {
         ("minimise = \"loss\", at = 6", "minimise = \"loss\", reach = \"loss\", at = 6", "two forms"),
         ("minimise = \"loss\", at = 6", "reach = \"loss\", level = 3, within = 6", "reached at 0"),
         ("\"loss\"", "\"train_loss\"", "no function of the overlaps"),
-        ("training.learning-rate", "training.momentum.beta", "not yet a function of the clock"),
+        ("training.learning-rate", "training.momentum.beta", "a course of it is one of the rate"),
+        ("training.learning-rate", "training.momentum.rate", "not yet a function of the clock"),
         ("starts = 1", "starts = 0", "starts"),
         ("starts = 1", "baselines = []", "baselines"),
     ];

@@ -1,6 +1,5 @@
 //! The learning rule: the networks of student and teacher, and what their pair knows in closed form.
 
-mod angles;
 mod averages;
 mod by_panels;
 mod conditional;

@@ -2,6 +2,7 @@
 //!
 //! Everything here is about centred Gaussian fields z with a given covariance C; nothing knows what the fields are.
 
+pub mod angles;
 pub mod ball;
 pub mod erf;
 pub mod expectation;

@@ -1,35 +1,42 @@
-//! Second moments in closed form, for the two kinds of kick that have one: those of linear units and of units z² under the square loss.
+//! Second moments without sums over samples, for the kinds of kick that have them: those of linear units, of units z² and of erf units
+//! under the square loss.
 //!
 //! Which of them a rule is, is found by trying its kick, so that no family is named and rules written as formulas are found too.
 
+use super::erf::ErfKick;
 use super::moments::Moments;
 use super::points::{kick_at, trial_fields};
 use super::products::ProductIndex;
 use didact_math::linalg::{Mat, dot};
 use didact_model::rule::{Law, LocalRule};
 
-/// A kick that is the slope of a squared polynomial error, of units that enter it linearly.
+/// A kick that is the slope of a squared error, of units that enter it linearly.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum PolynomialKick {
+pub(super) enum ClosedKick {
     /// c_i = α_i (u·h − ζ).
     Linear { factors: Vec<f64>, error: Vec<f64> },
     /// c_i = α_i h_i (hᵀ U h − ζ).
     Quadratic { factors: Vec<f64>, error: Mat },
+    /// c_i = κ_i e^{−(s_i h_i)²/2} (Σ_a v_a erf(s_a h_a/√2) − ζ).
+    Erf(ErfKick),
 }
 
-/// Trials beyond those that a polynomial is found from, at which it must hold.
+/// Trials beyond those that a form is found from, at which it must hold.
 const TRIALS: usize = 20;
 /// Relative accuracy with which it must hold there.
 const ROUNDING: f64 = 1e-11;
 
-impl PolynomialKick {
-    /// The polynomial of a rule, if it has one of these forms. Rules with trained scalars have none.
+impl ClosedKick {
+    /// The form of a rule, if it has one of these. Rules with trained scalars have none.
     pub(super) fn of(rule: &dyn LocalRule) -> Option<Self> {
         let shape = rule.shape();
         if shape.scalars > 0 || shape.trained == 0 {
             return None;
         }
-        Self::linear(rule).or_else(|| Self::quadratic(rule))
+        Self::linear(rule).or_else(|| Self::quadratic(rule)).or_else(|| {
+            let found = Self::Erf(ErfKick::guess(rule)?);
+            found.holds(rule).then_some(found)
+        })
     }
 
     fn linear(rule: &dyn LocalRule) -> Option<Self> {
@@ -85,7 +92,7 @@ impl PolynomialKick {
         found.holds(rule).then_some(found)
     }
 
-    /// Whether the polynomial is the kick at fields that it was not made from.
+    /// Whether this is the kick at fields that it was not made from.
     fn holds(&self, rule: &dyn LocalRule) -> bool {
         (0..TRIALS).all(|trial| {
             let fields = trial_fields(rule, trial);
@@ -109,33 +116,39 @@ impl PolynomialKick {
                     (0..fields.len()).map(|i| fields[i] * dot(error.row(i), fields)).sum::<f64>() - noise;
                 factors.iter().zip(fields).map(|(a, h)| a * h * e).collect()
             }
+            Self::Erf(kick) => kick.kick(fields, noise),
         }
     }
 
-    /// E[u] and E[u uᵀ] over fields of this law.
-    pub(super) fn moments(&self, law: &Law, index: ProductIndex) -> Moments {
+    /// E[u] and E[u uᵀ] over fields of this law, to a relative accuracy where they are not closed.
+    pub(super) fn moments(&self, law: &Law, index: ProductIndex, accuracy: f64) -> Moments {
         let moments = match self {
             Self::Linear { factors, error } => of_linear(factors, error, law),
             Self::Quadratic { factors, error } => of_quadratic(factors, error, law),
+            Self::Erf(kick) => kick.averaged(law, accuracy),
         };
-        moments.assemble(law.covariance.rows(), index)
+        moments.assemble(index)
     }
 }
 
 /// Averages of products of kicks and fields, by their indices.
-struct Averaged<'a> {
-    factors: &'a [f64],
+pub(super) struct Averaged<'a> {
+    pub(super) factors: &'a [f64],
+    /// Fields.
+    pub(super) rows: usize,
     /// E[c_i h_j]/α_i.
-    one: Box<dyn Fn(usize, usize) -> f64 + 'a>,
+    pub(super) one: Box<dyn Fn(usize, usize) -> f64 + 'a>,
     /// E[c_i c_j]/(α_i α_j).
-    two: Box<dyn Fn(usize, usize) -> f64 + 'a>,
+    pub(super) two: Box<dyn Fn(usize, usize) -> f64 + 'a>,
     /// E[c_i c_k h_j h_l], E[c_i c_j c_k h_l], E[c_i c_j c_k c_l] without their α, kicks first.
-    four: Box<dyn Fn(usize, [usize; 4]) -> f64 + 'a>,
+    pub(super) four: Box<dyn Fn(usize, [usize; 4]) -> f64 + 'a>,
+    /// Relative error of the last of them.
+    pub(super) error: f64,
 }
 
 impl Averaged<'_> {
-    fn assemble(&self, rows: usize, index: ProductIndex) -> Moments {
-        let (a, k, m) = (self.factors, self.factors.len(), index.len());
+    fn assemble(&self, index: ProductIndex) -> Moments {
+        let (a, k, rows, m) = (self.factors, self.factors.len(), self.rows, index.len());
         let mut mean = vec![0.0; m];
         let mut second = Mat::zeros(m, m);
         let mut set = |x: usize, y: usize, value: f64| {
@@ -171,7 +184,7 @@ impl Averaged<'_> {
                 }
             }
         }
-        Moments { index, mean, second, error: 0.0 }
+        Moments { index, mean, second, error: self.error }
     }
 }
 
@@ -183,6 +196,8 @@ fn of_linear<'a>(factors: &'a [f64], error: &[f64], law: &'a Law) -> Averaged<'a
     let of_one = m.clone();
     Averaged {
         factors,
+        rows: c.rows(),
+        error: 0.0,
         one: Box::new(move |_, j| of_one[j]),
         two: Box::new(move |_, _| square),
         four: Box::new(move |kicks, [_, _, third, fourth]| match kicks {
@@ -225,6 +240,8 @@ fn of_quadratic<'a>(factors: &'a [f64], error: &Mat, law: &Law) -> Averaged<'a> 
     let again = two_fields.clone();
     Averaged {
         factors,
+        rows: c.rows(),
+        error: 0.0,
         one: Box::new(move |i, j| two_fields(1, i, j)),
         two: Box::new(move |i, j| again(2, i, j)),
         four: Box::new(move |m, [i, j, n, l]| {
@@ -261,10 +278,20 @@ mod tests {
         let covariance =
             Mat::from_rows(&[vec![0.8, 0.2, 0.4], vec![0.2, 0.6, -0.3], vec![0.4, -0.3, 1.0]]).unwrap();
         let quadratic = rule(json!({ "family": "quadratic-networks", "students": 2, "teachers": 1 }));
-        for (rule, noise) in [(committee("linear"), 0.3), (committee("quadratic"), 0.3), (quadratic, 0.0)] {
+        let erf = || committee("erf(z/sqrt2)");
+        let steep = committee("erf(z)");
+        let rules = [
+            (committee("linear"), 0.3),
+            (committee("quadratic"), 0.3),
+            (quadratic, 0.0),
+            (erf(), 0.0),
+            (erf(), 0.3),
+            (steep, 0.3),
+        ];
+        for (rule, noise) in rules {
             let law = Law { covariance: &covariance, scalars: &[], label_noise: noise };
             let index = ProductIndex::new(rule.shape(), false);
-            let closed = PolynomialKick::of(&*rule).expect("a polynomial").moments(&law, index);
+            let closed = ClosedKick::of(&*rule).expect("a closed form").moments(&law, index, 1e-13);
             let summed = Averager::new(1e-12).choose(&*rule, &law, index);
             for a in 0..index.len() {
                 assert!((closed.mean[a] - summed.mean[a]).abs() < 1e-11 * summed.second[(a, a)].sqrt());
@@ -278,9 +305,9 @@ mod tests {
     }
 
     #[test]
-    fn other_kicks_are_not_taken_for_polynomials() {
-        for activation in ["erf(z/sqrt2)", "relu", "He3", "h2"] {
-            assert_eq!(PolynomialKick::of(&*committee(activation)), None, "{activation}");
+    fn other_kicks_are_not_taken_for_closed_ones() {
+        for activation in ["tanh", "relu", "He3", "h2"] {
+            assert_eq!(ClosedKick::of(&*committee(activation)), None, "{activation}");
         }
     }
 }

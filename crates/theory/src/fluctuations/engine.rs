@@ -51,7 +51,7 @@ pub struct FluctuatingOde {
     pub mean_correction: bool,
 }
 
-/// Relative accuracy of a covariance: a band is a line on paper.
+/// Relative accuracy of averages, and a tenth of what the interpolation of coefficients may add: a band is a line on paper.
 const ACCURACY: f64 = 1e-4;
 /// Above this ratio of quadratic to linear terms a band is not to be trusted.
 const LARGE_KAPPA: f64 = 0.1;

@@ -1,7 +1,8 @@
 //! Drift, Jacobian and diffusion of the overlaps at a state: the coefficients of the linear equation of fluctuations.
 
-use super::closed::PolynomialKick;
+use super::closed::ClosedKick;
 use super::moments::{Averager, Moments};
+use super::path::FINE;
 use super::products::ProductIndex;
 use super::variables::{Variable, Variables};
 use crate::order_parameters::overlap_flow::OverlapFlow;
@@ -28,8 +29,10 @@ pub(super) struct Lineariser<'a> {
     pub(super) averager: Averager,
     /// Whether averages of the rule have closed forms, which can be differenced.
     pub(super) closed: bool,
-    /// The kick as a polynomial whose second moments have closed forms.
-    polynomial: Option<PolynomialKick>,
+    /// The kick as one whose second moments need no sums over samples.
+    kick: Option<ClosedKick>,
+    /// Relative accuracy of second moments.
+    accuracy: f64,
 }
 
 /// Steps of differences, in units of the size of what is differenced.
@@ -56,8 +59,8 @@ impl<'a> Lineariser<'a> {
         let covariance = start.covariance(&problem.spectrum);
         problem.rule.averages(&law(problem, &covariance, &start.scalars), needed, &mut averages);
         let closed = averages.error == 0.0;
-        let polynomial = if closed { PolynomialKick::of(&*problem.rule) } else { None };
-        Self { problem, variables, needed, averager: Averager::new(accuracy), closed, polynomial }
+        let kick = if closed { ClosedKick::of(&*problem.rule) } else { None };
+        Self { problem, variables, needed, averager: Averager::new(accuracy), closed, kick, accuracy }
     }
 
     fn index(&self) -> ProductIndex {
@@ -66,15 +69,15 @@ impl<'a> Lineariser<'a> {
 
     /// Second moments of the products of a sample.
     fn moments(&self, law: &Law) -> Moments {
-        match &self.polynomial {
-            Some(kick) => kick.moments(law, self.index()),
+        match &self.kick {
+            Some(kick) => kick.moments(law, self.index(), self.accuracy),
             None => self.averager.average(&*self.problem.rule, law, self.index()),
         }
     }
 
     /// Chooses the quadrature that serves at this state and those near it.
     pub(super) fn prepare(&mut self, state: &Overlaps) {
-        if self.polynomial.is_some() {
+        if self.kick.is_some() {
             return;
         }
         let covariance = state.covariance(&self.problem.spectrum);
@@ -183,7 +186,7 @@ impl<'a> Lineariser<'a> {
     fn slopes(&self, law: &Law, averages: &Averages, moments: &Moments) -> Slopes {
         let (k, p) = (self.variables.shape.trained, self.variables.shape.rows());
         let mut by_entry: Vec<Option<Slope>> = (0..p * p).map(|_| None).collect();
-        let differences = Differences::new(self.problem, law);
+        let differences = Differences::new(self.problem, law, self.accuracy);
         for i in 0..p {
             for j in 0..=i {
                 if j >= k && !self.variables.with_teachers {
@@ -410,12 +413,14 @@ struct Differences<'a> {
     inside: Mat,
     /// Step in units of √(C_ii C_jj).
     step: f64,
+    /// Of fourth order, for more digits than a band shows.
+    fine: bool,
 }
 
 impl<'a> Differences<'a> {
-    fn new(problem: &'a Problem, law: &'a Law) -> Self {
+    fn new(problem: &'a Problem, law: &'a Law, accuracy: f64) -> Self {
         let (inside, step) = inside_cone(law.covariance);
-        Self { problem, law, inside, step }
+        Self { problem, law, inside, step, fine: accuracy < FINE }
     }
 
     fn averages(&self, covariance: &Mat, scalars: &[f64]) -> Averages {
@@ -427,7 +432,7 @@ impl<'a> Differences<'a> {
 
     fn by_entry(&self, i: usize, j: usize) -> Slope {
         let size = (self.inside[(i, i)] * self.inside[(j, j)]).sqrt();
-        richardson(self.step * if size > 0.0 { size } else { 1.0 }, |by| {
+        self.difference(self.step * if size > 0.0 { size } else { 1.0 }, |by| {
             let mut moved = self.inside.clone();
             moved[(i, j)] += by;
             if i != j {
@@ -437,8 +442,16 @@ impl<'a> Differences<'a> {
         })
     }
 
+    /// A central difference, of second order for bands and of fourth order otherwise.
+    fn difference(&self, step: f64, at: impl Fn(f64) -> Averages) -> Slope {
+        const SECOND: [(f64, f64); 2] = [(1.0, 0.5), (-1.0, -0.5)];
+        const FOURTH: [(f64, f64); 4] =
+            [(1.0, 8.0 / 12.0), (-1.0, -8.0 / 12.0), (2.0, -1.0 / 12.0), (-2.0, 1.0 / 12.0)];
+        combined(if self.fine { &FOURTH } else { &SECOND }, step, at)
+    }
+
     fn by_scalar(&self, s: usize, step: f64) -> Slope {
-        richardson(step * self.law.scalars[s].abs().max(1.0), |by| {
+        self.difference(step * self.law.scalars[s].abs().max(1.0), |by| {
             let mut moved = self.law.scalars.to_vec();
             moved[s] += by;
             self.averages(self.law.covariance, &moved)
@@ -477,19 +490,19 @@ pub(super) fn inside_cone(covariance: &Mat) -> (Mat, f64) {
     (inside, step)
 }
 
-/// A central difference of fourth order.
-fn richardson(step: f64, at: impl Fn(f64) -> Averages) -> Slope {
-    let [a, b, c, d] = [at(step), at(-step), at(2.0 * step), at(-2.0 * step)];
-    let combine = |a: f64, b: f64, c: f64, d: f64| (8.0 * (a - b) - (c - d)) / (12.0 * step);
+/// Σ_k weights_k averages(points_k step)/step, points and weights being those of a central difference.
+fn combined(points: &[(f64, f64)], step: f64, at: impl Fn(f64) -> Averages) -> Slope {
+    let parts: Vec<(f64, Averages)> =
+        points.iter().map(|(point, weight)| (weight / step, at(point * step))).collect();
     let matrix = |of: fn(&Averages) -> &Mat| {
-        let (a, b, c, d) = (of(&a), of(&b), of(&c), of(&d));
-        Mat::from_fn(a.rows(), a.cols(), |i, j| combine(a[(i, j)], b[(i, j)], c[(i, j)], d[(i, j)]))
+        let mut sum = Mat::zeros(of(&parts[0].1).rows(), of(&parts[0].1).cols());
+        parts.iter().for_each(|(weight, averages)| sum.add_scaled(*weight, of(averages)));
+        sum
     };
+    let scalars = parts[0].1.scalars.len();
     Slope {
         drift: matrix(|x| &x.drift),
         noise: matrix(|x| &x.noise),
-        scalars: (0..a.scalars.len())
-            .map(|s| combine(a.scalars[s], b.scalars[s], c.scalars[s], d.scalars[s]))
-            .collect(),
+        scalars: (0..scalars).map(|s| parts.iter().map(|(weight, x)| weight * x.scalars[s]).sum()).collect(),
     }
 }

@@ -10,6 +10,7 @@
 
 mod closed;
 mod engine;
+mod erf;
 mod error;
 mod escape;
 mod linearise;
@@ -20,6 +21,8 @@ mod path;
 mod points;
 mod products;
 mod start;
+#[cfg(test)]
+mod tests;
 mod theory;
 mod variables;
 

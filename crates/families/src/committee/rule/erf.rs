@@ -14,8 +14,8 @@
 //! and N_ij needs one matrix D, P inverse roots and P(P+1)/2 arcsines per pair (i, j): the inner loop, in `angles`.
 //! erf(κ z) is g(√2 κ z): fields are scaled first.
 
-use super::angles;
 use didact_math::dispatch;
+use didact_math::gauss::angles;
 use didact_math::linalg::Mat;
 use didact_model::rule::{Averages, Needed};
 use std::f64::consts::FRAC_2_PI;

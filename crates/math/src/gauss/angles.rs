@@ -1,4 +1,4 @@
-//! The inner loop of the closed forms of erf units: for every pair (i, j) of trained fields the sum
+//! The inner loop of the closed forms of erf units: for every pair (i, j) of the first fields the sum
 //!
 //!   Σ_kl v_k v_l asin( D_kl / √((1+D_kk)(1+D_ll)) ),   D = C − Bᵀ S⁻¹ B,
 //!   S = [[1+C_ii, C_ij], [C_ij, 1+C_jj]],   B = rows i and j of C.
@@ -6,8 +6,8 @@
 //! Four pairs are summed at a time, one per lane of a vector register: every pair does the same work with other numbers,
 //! so nothing has to be gathered or folded, whatever K and M.
 
-use didact_math::dispatch;
-use didact_math::simd::scalar::{asin, asin_near};
+use crate::dispatch;
+use crate::simd::scalar::{asin, asin_near};
 
 /// Pairs at a time.
 const LANES: usize = 4;
@@ -35,15 +35,15 @@ impl<'a> Fields<'a> {
 }
 
 /// Numbers of scratch room that [`weighted_angles`] needs for so many fields.
-pub(super) fn room(fields: usize) -> usize {
+pub fn room(fields: usize) -> usize {
     5 * fields * LANES
 }
 
 dispatch! {
-    /// The sums of all pairs j ≤ i < trained, in the order (0,0), (1,0), (1,1), (2,0), …
+    /// The sums of all pairs j ≤ i, in the order (0,0), (1,0), (1,1), (2,0), …
     ///
     /// `c` is the covariance, P x P; `residual` are the v_k; the pairs are as many as `out` has places.
-    pub(super) fn weighted_angles(c: &[f64], residual: &[f64], room: &mut [f64], out: &mut [f64]) {
+    pub fn weighted_angles(c: &[f64], residual: &[f64], room: &mut [f64], out: &mut [f64]) {
         let mut fields = Fields::within(room.as_chunks_mut::<LANES>().0, residual.len());
         let mut next = (0, 0);
         for out in out.chunks_mut(LANES) {
