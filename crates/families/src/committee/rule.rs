@@ -7,8 +7,10 @@ mod edges;
 mod erf;
 mod kicks;
 mod kinked;
+mod kinked_risk;
 mod planes;
 mod scaled;
+mod two_slopes;
 
 use averages::Route;
 use didact_math::activation::Activation;

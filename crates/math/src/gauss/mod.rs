@@ -16,7 +16,9 @@ pub mod quadrature;
 pub mod ramps;
 pub mod relu;
 pub mod series;
+pub mod signs;
 pub mod smoothed;
+pub mod truncated;
 
 pub use expectation::{Average, BestRule, Integrand, expectation, expectation_within};
 pub use pairs::{PairAverages, pair_averages};

@@ -28,8 +28,8 @@ const MOST_TERMS: usize = 700;
 const SMALL_TERM: f64 = 1e-17;
 /// What Parseval's sum may lack: rounding of the sum is 1e-15, so this only catches series with gaps.
 const PARSEVAL: f64 = 1e-12;
-/// As [`SMALL_TERM`], for series that are themselves interpolated.
-const NEGLIGIBLE: f64 = 1e-14;
+/// As [`SMALL_TERM`], for series that are themselves interpolated to 1e-7 or so: what is left out of a pair average is a few of these.
+const NEGLIGIBLE: f64 = 1e-11;
 /// Powers of ρ below this leave no trace in a sum whose coefficients fall as well.
 const SMALL_POWER: f64 = 1e-18;
 /// Below this variance c″ is averaged directly: c′_{k+1}/√r would magnify the rounding of c′.
@@ -206,7 +206,7 @@ impl Grid {
 
 crate::dispatch! {
     /// h_k = (z h_{k−1} − √(k−1) h_{k−2})/√k over the nodes, written over h_{k−2}; returns Σ f h_k.
-    fn next_order(z: &[f64], now: &[f64], before: &mut [f64], up: f64, down: f64, f: &[f64]) -> f64 {
+    pub(super) fn next_order(z: &[f64], now: &[f64], before: &mut [f64], up: f64, down: f64, f: &[f64]) -> f64 {
         let mut sums = [0.0; LANES];
         let nodes = z.chunks_exact(LANES).zip(now.chunks_exact(LANES)).zip(f.chunks_exact(LANES));
         for (((z, h), f), old) in nodes.zip(before.chunks_exact_mut(LANES)) {

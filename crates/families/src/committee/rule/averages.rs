@@ -13,12 +13,14 @@
 use super::by_panels::by_panels;
 use super::conditional::{self, SquaredErrors};
 use super::erf::ErfCommittee;
+use super::kinked_risk;
 use super::planes::{self, Fineness};
+use super::two_slopes::TwoSlopes;
 use super::{CommitteeRule, activation_of, output_factors};
 use didact_math::activation::{Activation, Form, LinearPieces};
 use didact_math::gauss::pairs::{PairAverages, pair_averages};
 use didact_math::gauss::smoothed::Smoothed;
-use didact_math::gauss::{HermiteSeries, polynomial, relu};
+use didact_math::gauss::{HermiteSeries, polynomial};
 use didact_math::linalg::Mat;
 use didact_model::averages::{Nearby, QuadratureEstimate, SAMPLED_ACCURACY, by_quadrature, risk_by_lattice};
 use didact_model::rule::{Averages, Law, LocalRule, Needed};
@@ -29,10 +31,9 @@ use std::sync::{Arc, OnceLock};
 pub(super) enum Route {
     /// All units erf(κ z): closed forms throughout; √2 κ per field.
     Erf(Vec<f64>),
-    /// All units relu: closed up to three distinct fields, a one-dimensional integral for four.
-    Relu,
-    /// All units linear on either side of 0, with these slopes below and above it, one per field: as ReLU.
-    PiecewiseLinear(Vec<[f64; 2]>),
+    /// All units linear on either side of 0 (ReLU, |z|), with these slopes below and above it, one per field: closed up to three distinct
+    /// fields, a one-dimensional integral for four.
+    TwoSlopes(Vec<[f64; 2]>),
     /// All units polynomials, one per field: exact.
     Polynomial(Vec<Unit>),
     /// All units linear between kinks of which some are not at 0, one per field: quadrature over two fields, closed forms for the others.
@@ -97,13 +98,12 @@ impl Route {
                 let root = std::f64::consts::SQRT_2;
                 Self::Erf([vec![root * a; k], vec![root * b; m]].concat())
             }
-            (Form::Relu, Form::Relu) => Self::Relu,
             (a, b) => match (coefficients(&a), coefficients(&b)) {
                 (Some(a), Some(b)) => {
                     Self::Polynomial([vec![Unit::new(a); k], vec![Unit::new(b); m]].concat())
                 }
                 _ if let (Some(a), Some(b)) = (a.sides(), b.sides()) => {
-                    Self::PiecewiseLinear([vec![a; k], vec![b; m]].concat())
+                    Self::TwoSlopes([vec![a; k], vec![b; m]].concat())
                 }
                 _ if let (Some(a), Some(b)) = (student.linear_pieces(), teacher.linear_pieces()) => {
                     let (a, b) = (a.into_owned(), b.into_owned());
@@ -126,6 +126,11 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
         for (j, slope) in out.scalars.iter_mut().enumerate() {
             *slope = -rule.forms.weight * erf.error_times_unit(law.covariance, j);
         }
+        return;
+    }
+    if let Route::TwoSlopes(sides) = &rule.forms.route {
+        let units = TwoSlopes { sides, residual, gain, noise: variance };
+        units.fill(law.covariance, rule.forms.weight, needed, out);
         return;
     }
     out.error = 0.0;
@@ -164,26 +169,18 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
         write_noise(&moments, gain, variance, &pairs, out);
         return;
     }
-    let four: &dyn Fn([usize; 4]) -> f64 = match &rule.forms.route {
-        Route::Relu => &|fields| relu::i4(&minor(law.covariance, fields)),
-        Route::PiecewiseLinear(sides) => &|fields| piecewise(sides, law.covariance, fields),
-        Route::Polynomial(units) => &|fields| {
-            let [i, j, k, l] = fields.map(|field| &units[field]);
-            let covariance = Mat::from_fn(4, 4, |a, b| law.covariance[(fields[a], fields[b])]);
-            polynomial::product(&covariance, &[&i.slope, &j.slope, &k.value, &l.value])
-        },
-        Route::Erf(_) | Route::LinearPieces(_) | Route::Smooth(_) | Route::Quadrature => return,
-    };
-    if needed == Needed::Drift {
-        return;
-    }
+    let (Needed::DriftAndNoise, Route::Polynomial(units)) = (needed, &rule.forms.route) else { return };
     for i in 0..shape.trained {
         for j in 0..=i {
             let mut sum = variance * pairs[i][j].slope_slope;
             for k in 0..shape.rows() {
                 for l in 0..=k {
                     let twice = if l < k { 2.0 } else { 1.0 };
-                    sum += twice * residual[k] * residual[l] * four([i, j, k, l]);
+                    let fields = [i, j, k, l];
+                    let four = Mat::from_fn(4, 4, |a, b| law.covariance[(fields[a], fields[b])]);
+                    let product = [&units[i].slope, &units[j].slope, &units[k].value, &units[l].value]
+                        .map(Vec::as_slice);
+                    sum += twice * residual[k] * residual[l] * polynomial::product(&four, &product);
                 }
             }
             out.noise[(i, j)] = gain[i] * gain[j] * sum;
@@ -207,37 +204,6 @@ fn write_noise(
             out.error = out.error.max((scale * moments.error).abs());
         }
     }
-}
-
-/// E[g'_i g'_j g_k g_l] of units linear on either side of 0: g = a₊ z₊ − a₋ (−z)₊, so sixteen ReLU averages of mirrored fields,
-/// of which those with all signs changed are the same.
-fn piecewise(sides: &[[f64; 2]], covariance: &Mat, fields: [usize; 4]) -> f64 {
-    let c = minor(covariance, fields);
-    let mut sum = 0.0;
-    for half in 0..8 {
-        // The last field keeps its sign, or all of them change.
-        let up: [bool; 4] = std::array::from_fn(|n| n == 3 || (half >> n) & 1 == 0);
-        let product = |up: [bool; 4]| -> f64 {
-            let factor = |n: usize| {
-                let [below, above] = sides[fields[n]];
-                if up[n] {
-                    above
-                } else if n < 2 {
-                    below
-                } else {
-                    -below
-                }
-            };
-            (0..4).map(factor).product()
-        };
-        let weight = product(up) + product(up.map(|up| !up));
-        if weight != 0.0 {
-            let sign = up.map(|up| if up { 1.0 } else { -1.0 });
-            sum += weight
-                * relu::i4(&std::array::from_fn(|a| std::array::from_fn(|b| sign[a] * sign[b] * c[a][b])));
-        }
-    }
-    sum
 }
 
 /// What is kept from one call to the next where averages come from tables.
@@ -326,6 +292,7 @@ fn choose_fineness(
     kept: &mut Kept,
 ) -> Option<f64> {
     let respects: [Respect; 3] = [|f| &mut f.reach, |f| &mut f.nodes, |f| &mut f.series];
+    let mut sums = Sums { integral, trained: k, known: Vec::new() };
     let mut errors = [0.0; 3];
     // What was fine enough beside coarse sums in another respect may not be beside fine ones, so there is a second round.
     for index in (0..respects.len()).chain(0..respects.len()) {
@@ -334,7 +301,7 @@ fn choose_fineness(
         let finest = *respect(&mut finest);
         loop {
             let now = *respect(&mut kept.fineness);
-            errors[index] = difference_to_finer(integral, k, respect, kept.fineness, kept)?;
+            errors[index] = sums.difference_to_finer(respect, kept.fineness, &mut kept.work)?;
             if errors[index] <= accuracy / 3.0 {
                 break;
             }
@@ -355,7 +322,7 @@ fn choose_fineness(
             continue;
         }
         *step -= 1;
-        let found = difference_to_finer(integral, k, *respect, coarser, kept)?;
+        let found = sums.difference_to_finer(*respect, coarser, &mut kept.work)?;
         if found <= accuracy / 3.0 {
             (kept.fineness, *error) = (coarser, found);
         }
@@ -363,22 +330,39 @@ fn choose_fineness(
     Some(errors.iter().sum())
 }
 
-/// By how much sums differ from those that are finer in one respect by two steps, relative to their size.
-fn difference_to_finer(
-    integral: &planes::FourFieldIntegral,
-    k: usize,
-    respect: Respect,
-    fineness: Fineness,
-    kept: &mut Kept,
-) -> Option<f64> {
-    let (mut finer, mut finest) = (fineness, Fineness::FINEST);
-    let step = respect(&mut finer);
-    *step = (*step + 2).min(*respect(&mut finest));
-    let value = integral.squared_errors(k, fineness, &mut kept.work)?;
-    let mut difference = integral.squared_errors(k, finer, &mut kept.work)?;
-    let size = difference.max_abs();
-    difference.add_scaled(-1.0, &value);
-    Some(if size > 0.0 { difference.max_abs() / size } else { 0.0 })
+/// Sums of one covariance, each computed once.
+struct Sums<'a> {
+    integral: &'a planes::FourFieldIntegral<'a>,
+    trained: usize,
+    known: Vec<(Fineness, Mat)>,
+}
+
+impl Sums<'_> {
+    fn at(&mut self, fineness: Fineness, work: &mut planes::Work) -> Option<Mat> {
+        if let Some((_, value)) = self.known.iter().find(|known| known.0 == fineness) {
+            return Some(value.clone());
+        }
+        let value = self.integral.squared_errors(self.trained, fineness, work)?;
+        self.known.push((fineness, value.clone()));
+        Some(value)
+    }
+
+    /// By how much sums differ from those that are finer in one respect by two steps, relative to their size.
+    fn difference_to_finer(
+        &mut self,
+        respect: Respect,
+        fineness: Fineness,
+        work: &mut planes::Work,
+    ) -> Option<f64> {
+        let (mut finer, mut finest) = (fineness, Fineness::FINEST);
+        let step = respect(&mut finer);
+        *step = (*step + 2).min(*respect(&mut finest));
+        let value = self.at(fineness, work)?;
+        let mut difference = self.at(finer, work)?;
+        let size = difference.max_abs();
+        difference.add_scaled(-1.0, &value);
+        Some(if size > 0.0 { difference.max_abs() / size } else { 0.0 })
+    }
 }
 
 /// Relative error of a pair average from tables. Their interpolation is good to 2e-8, but high orders of a series vary faster with
@@ -400,10 +384,20 @@ pub(super) fn risk(rule: &CommitteeRule, law: &Law, accuracy: f64) -> Quadrature
         let erf = ErfCommittee { scales, residual, gain: &[], noise: 0.0 };
         return QuadratureEstimate::exact(half * erf.squared_error(law.covariance));
     }
+    if let Route::TwoSlopes(sides) = &rule.forms.route {
+        let units = TwoSlopes { sides, residual, gain: &[], noise: 0.0 };
+        return QuadratureEstimate::exact(half * units.squared_error(law.covariance));
+    }
     if accuracy >= SAMPLED_ACCURACY && matches!(rule.forms.route, Route::Smooth(_)) {
         let (value, size) = squared_error(&Pairs::new(rule, law.covariance, Some(accuracy)), residual);
         if TABLE_ERROR * size <= accuracy * value {
             return QuadratureEstimate { value: half * value, error: half * TABLE_ERROR * size };
+        }
+    }
+    if matches!(rule.forms.route, Route::Quadrature) && law.covariance.is_finite() {
+        let (value, bound) = kinked_risk::squared_error(rule, law.covariance, residual);
+        if bound <= accuracy * value {
+            return QuadratureEstimate { value: half * value, error: half * bound };
         }
     }
     if accuracy >= SAMPLED_ACCURACY && matches!(rule.forms.route, Route::Quadrature) {
@@ -447,11 +441,7 @@ impl<'a> Pairs<'a> {
         let students = rule.student.weights.len();
         let rows = match rule.forms.route {
             Route::Smooth(_) | Route::Quadrature => covariance.rows(),
-            Route::Erf(_)
-            | Route::Relu
-            | Route::PiecewiseLinear(_)
-            | Route::LinearPieces(_)
-            | Route::Polynomial(_) => 0,
+            Route::Erf(_) | Route::TwoSlopes(_) | Route::LinearPieces(_) | Route::Polynomial(_) => 0,
         };
         let variance = |row: usize| covariance[(row, row)].max(0.0);
         let mut series: Vec<Option<HermiteSeries>> = Vec::with_capacity(rows);
