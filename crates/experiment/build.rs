@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 /// What computes tables and answers, relative to this crate. Measures, reports, figures and the command line are not among it.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 12] = [
     "../math/src",
     "../model/src",
     "../families/src",
@@ -17,6 +17,7 @@ const SOURCES: [&str; 11] = [
     "src/overrides.rs",
     "src/points.rs",
     "src/quantities.rs",
+    "src/recorded.rs",
     "src/schedule.rs",
     "src/spectra.rs",
 ];

@@ -39,7 +39,7 @@ fn of_runs(experiment: &Experiment, first: &Run, results: &Results) -> Vec<Panel
     // Saved times that span decades are meant to be seen so.
     let log_times =
         spread.is_some_and(|(first, last)| times.len() > 4 && last / first > 10.0 * times.len() as f64);
-    let x = Axis { label: first.schedule.draft().clock.label().into(), ..scaled(log_times) };
+    let x = Axis { label: first.schedule.clock().label().into(), ..scaled(log_times) };
     let mut panels = Vec::new();
     for chosen in [losses, others] {
         let mut series = Vec::new();

@@ -1,6 +1,6 @@
 //! The registry of engines: one line per engine.
 //!
-//! An engine and its options are defined in `theory` or `simulate`; a description chooses one by `engine = "<name>"` and
+//! An engine and its options are defined in `theory` or `simulate` (tables of other programs in `recorded.rs`); a description chooses one by `engine = "<name>"` and
 //! gives its options beside it.
 
 use crate::source::nearest;
@@ -47,6 +47,8 @@ engines! {
     FullBatch(didact_simulate::FullBatch),
     /// Dynamical mean-field theory of full-batch gradient descent.
     Dmft(didact_theory::dmft::DmftOptions),
+    /// A table that another program made.
+    Recorded(crate::recorded::RecordedOptions),
 }
 
 impl Default for EngineSpec {

@@ -2,6 +2,7 @@
 
 use crate::build;
 use crate::description::{Claim, Description, MeasureKind, OptimiseSpec, Overrides, RunSpec, ScanSpec};
+use crate::engines::EngineSpec;
 use crate::figure_checks::FigureChecks;
 use crate::input_files::InputFiles;
 use crate::jobs::NOT_YET;
@@ -11,6 +12,7 @@ use crate::optimise::{self, SearchMemory, Summary};
 use crate::overrides;
 use crate::points::{self, Point};
 use crate::quantities;
+use crate::recorded::{self, RecordedOptions};
 use crate::schedule::{FLUCTUATIONS, Schedule};
 use crate::source::{Diagnostic, Source};
 use crate::spectra;
@@ -317,6 +319,9 @@ fn prepare(
     point: &Point,
     source: &Source,
 ) -> Result<Run, Diagnostic> {
+    if let EngineSpec::Recorded(options) = &run.engine {
+        return prepare_recorded(options, run, point, source);
+    }
     let here = spectra::resolve_last(overrides::with(description, &run.set, source, "run")?, source)?;
     let engine = run.engine.engine().map_err(|error| {
         let message = format!("the {} of run `{}` {}", error.option, run.name, error.problem);
@@ -337,6 +342,33 @@ fn prepare(
         }
         error.of_run(source, &run.name)
     })?;
+    Ok(Run { point: point.clone(), name: run.name.clone(), schedule, key, after: None, memory: None })
+}
+
+/// A run whose table another program made. It depends on what the file holds, not on where it lies, and on nothing of the description.
+fn prepare_recorded(
+    options: &RecordedOptions,
+    run: &RunSpec,
+    point: &Point,
+    source: &Source,
+) -> Result<Run, Diagnostic> {
+    let alone = |key: &str| {
+        let message = format!(
+            "run `{}` has a table that another program made, and `{key}` would change nothing",
+            run.name
+        );
+        Diagnostic::new(message).hint(format!("remove `{key}`")).at_key(source, &format!("run.{key}"))
+    };
+    if !run.set.is_empty() {
+        return Err(alone("set"));
+    }
+    if run.protocol.is_some() {
+        return Err(alone("protocol"));
+    }
+    let (table, file) = recorded::read(options, source).map_err(|e| e.of_run(source, &run.name))?;
+    let engine = run.engine.engine().map_err(Diagnostic::new)?;
+    let key = digest(&json!({ "recorded": file }), 16);
+    let schedule = Schedule::of_table(engine, table);
     Ok(Run { point: point.clone(), name: run.name.clone(), schedule, key, after: None, memory: None })
 }
 

@@ -56,6 +56,7 @@ mod page;
 pub mod points;
 pub mod quantities;
 mod reader;
+pub mod recorded;
 pub mod reference;
 pub mod report;
 pub mod results;

@@ -83,6 +83,11 @@ impl<'a> Reader<'a> {
         Some(Self { bytes, files })
     }
 
+    /// Names of the arrays, in the order of the file.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'a str> + '_ {
+        self.files.iter().filter_map(|(file, ..)| file.strip_suffix(".npy"))
+    }
+
     /// The array of this name; `None` if there is none or its bytes are damaged.
     pub(crate) fn array(&self, name: &str) -> Option<Array> {
         let entry = self.files.iter().find(|entry| entry.name.strip_suffix(".npy") == Some(name))?;
@@ -96,7 +101,13 @@ impl<'a> Reader<'a> {
         let (text, data) = data.split_at_checked(usize::from(u16::from_le_bytes([text[0], text[1]])))?;
         let shape = std::str::from_utf8(text).ok()?.trim_end();
         let shape = shape.strip_prefix("{'descr': '<f8', 'fortran_order': False, 'shape': (")?;
-        let lengths = shape.strip_suffix(")}")?.split(',').map(str::trim).filter(|n| !n.is_empty());
+        // NumPy has a comma and a blank before the brace.
+        let lengths = shape
+            .strip_suffix(")}")
+            .or_else(|| shape.strip_suffix("), }"))?
+            .split(',')
+            .map(str::trim)
+            .filter(|n| !n.is_empty());
         let shape: Vec<usize> = lengths.map(|n| n.parse().ok()).collect::<Option<_>>()?;
         let (chunks, rest) = data.as_chunks::<8>();
         let values: Vec<f64> = chunks.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect();

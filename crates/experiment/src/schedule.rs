@@ -11,7 +11,7 @@ use didact_model::problem::ProblemError;
 use didact_model::start::{Continued, Start, StartError};
 use didact_model::trajectory::Statistics;
 use didact_model::{
-    Cost, EndState, Engine, EngineError, Event, Monitor, Outcome, Problem, Record, Trajectory,
+    Clock, Cost, EndState, Engine, EngineError, Event, Monitor, Outcome, Problem, Record, Trajectory,
 };
 use didact_theory::OrderParameterOde;
 use rayon::prelude::*;
@@ -64,7 +64,10 @@ pub struct Schedule {
     pub record: Record,
     /// The engine.
     pub engine: Box<dyn Engine>,
+    /// At least one, unless there is a table.
     stages: Vec<PlannedStage>,
+    /// The table of another program, of which nothing is computed.
+    recorded: Option<Arc<Trajectory>>,
 }
 
 impl Schedule {
@@ -88,7 +91,18 @@ impl Schedule {
             let problem = &stages[0].draft;
             problem.finite_dimension(engine.name()).map_err(|e| Diagnostic::new(e).at_key(source, "data"))?;
         }
-        Ok(Self { record, engine, stages })
+        Ok(Self { record, engine, stages, recorded: None })
+    }
+
+    /// A run whose table is there.
+    pub(crate) fn of_table(engine: Box<dyn Engine>, table: Trajectory) -> Self {
+        let record = crate::recorded::record(&table);
+        Self { record, engine, stages: Vec::new(), recorded: Some(Arc::new(table)) }
+    }
+
+    /// The clock of its times.
+    pub fn clock(&self) -> Clock {
+        self.recorded.as_ref().map_or_else(|| self.draft().clock, |table| table.clock)
     }
 
     /// Names of the columns of the table.
@@ -107,6 +121,9 @@ impl Schedule {
     ///
     /// An event may end a run early: this is what it takes if that happens after this part of it ([`Self::expected_part`]).
     pub fn cost(&self, part: f64) -> Cost {
+        if self.recorded.is_some() {
+            return Cost { steps: None, memory: 0.0, seconds: 0.0 };
+        }
         let cost = self.engine.cost(self.draft(), &self.record);
         Cost { steps: cost.steps.map(|steps| part * steps), seconds: part * cost.seconds, ..cost }
     }
@@ -134,13 +151,16 @@ impl Schedule {
         }
     }
 
-    /// The problem of the first stage, as a check sees it: not to be run.
-    pub fn draft(&self) -> &Problem {
+    /// The problem of the first stage, as a check sees it: not to be run. A table of another program has none.
+    fn draft(&self) -> &Problem {
         &self.stages[0].draft
     }
 
     /// What the model has to say of this run before it starts.
     pub fn remarks(&self) -> Vec<String> {
+        if self.recorded.is_some() {
+            return Vec::new();
+        }
         let problem = self.draft();
         let mut remarks: Vec<String> = problem.about.warning(problem).into_iter().collect();
         if self.engine.stays_at_fixed_points() {
@@ -156,6 +176,9 @@ impl Schedule {
     }
 
     fn fits_record(&self, record: &Record) -> Result<(), EngineError> {
+        if self.recorded.is_some() {
+            return Ok(());
+        }
         let memory = self.engine.cost(self.draft(), record).memory;
         let (gigabytes, available) = (1e-9 * memory, available_gigabytes());
         if gigabytes <= available {
@@ -177,6 +200,9 @@ impl Schedule {
 
     /// Replicas that are computed. Theory of a start that is the same for all needs one solution only, and so does theory of the mean.
     pub fn replicas(&self) -> u32 {
+        if self.recorded.is_some() {
+            return self.record.replicas;
+        }
         let random =
             self.draft().start.is_random() || self.stages.iter().any(|stage| stage.restart.is_some());
         let one = self.engine.follows_the_mean() || (self.engine.stays_at_fixed_points() && !random);
@@ -195,6 +221,9 @@ impl Schedule {
         replicas: Range<u32>,
         monitor: &dyn Monitor,
     ) -> Result<Trajectory, EngineError> {
+        if let Some(table) = &self.recorded {
+            return Ok(some_replicas(table, replicas));
+        }
         let first = self.record.first_replica;
         let numbers = first + replicas.start..first + replicas.end;
         // An engine that mixes replicas counts them itself, so that it gets the record as it is.
@@ -239,6 +268,9 @@ impl Schedule {
     /// The parts of a run one after the other, which are the run. Remarks that an engine makes once about all replicas are in
     /// every part, and once in the whole; those of stages are made for every replica.
     pub fn join(&self, parts: impl IntoIterator<Item = Trajectory>) -> Trajectory {
+        if let Some(table) = &self.recorded {
+            return Trajectory::clone(table);
+        }
         let mut whole = Trajectory::of_record(self.engine.name(), self.draft(), &self.record);
         for mut part in parts {
             if self.stages.len() == 1 {
@@ -309,6 +341,15 @@ impl Schedule {
         }
         record
     }
+}
+
+/// Some replicas of a table.
+fn some_replicas(table: &Trajectory, replicas: Range<u32>) -> Trajectory {
+    let range = replicas.start as usize..replicas.end as usize;
+    let mut part = table.clone();
+    part.columns.iter_mut().for_each(|column| column.curves = column.curves[range.clone()].to_vec());
+    part.outcomes = part.outcomes[range].to_vec();
+    part
 }
 
 /// Points at what an engine refuses.

@@ -6,6 +6,7 @@ use super::summary::{SearchMemory, course_changes};
 use crate::build;
 use crate::description::{BaselineName, ControlSpec, Description, MethodName, OptimiseSpec, Overrides};
 use crate::overrides;
+use crate::recorded::NamedColumn;
 use crate::schedule::Schedule;
 use crate::source::{Diagnostic, Source};
 use crate::spectra;
@@ -40,19 +41,6 @@ impl Goal {
             Self::Integral { to } => *to,
             Self::Reach { within, .. } => *within,
         }
-    }
-}
-
-/// A column of a table that is not measured of a state.
-#[derive(Debug)]
-struct NamedColumn(String);
-
-impl Observable for NamedColumn {
-    fn name(&self) -> String {
-        self.0.clone()
-    }
-    fn measure(&self, _snapshot: &Snapshot) -> f64 {
-        f64::NAN
     }
 }
 

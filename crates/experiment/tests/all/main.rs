@@ -16,6 +16,7 @@ mod low_rank;
 mod optimise;
 mod probability;
 mod quantity_edges;
+mod recorded;
 mod restart;
 mod scans;
 mod schema_values;

@@ -109,6 +109,8 @@ fn cell(model: &Model, way: Way, engine: &dyn Engine, on_training_set: bool) -> 
 fn engines() -> Vec<(Box<dyn Engine>, bool)> {
     EngineSpec::catalogue()
         .into_iter()
+        // A table of another program trains in no way.
+        .filter(|registered| registered.name != "recorded")
         .map(|registered| {
             let spec = match registered.name.as_str() {
                 // Two steps of a run, and whether they can be made at all, need no accuracy.

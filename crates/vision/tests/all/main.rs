@@ -1,0 +1,7 @@
+//! What crosses modules.
+
+mod demo;
+mod gradients;
+mod pytorch;
+mod resume;
+mod tiny;
