@@ -9,10 +9,12 @@ use didact_vision::experiment::{Setting, run};
 use didact_vision::protocol::Protocol;
 use didact_vision::train::TrainingError;
 use didact_vision::{bench, check};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 /// Pre-trains small vision transformers, keeps checkpoints, and adapts each by LoRA to another task.
@@ -78,22 +80,26 @@ enum Command {
     },
 }
 
-/// Raised by SIGINT and SIGTERM.
-static STOPPED: AtomicBool = AtomicBool::new(false);
+/// Raised by SIGINT, SIGTERM and SIGHUP.
+static STOPPED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// Time between two looks at the flag.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// What has not stopped this long after a signal is ended: files are whole or not there, and the state is at most 20 s old.
 const PATIENCE: Duration = Duration::from_millis(350);
 
 fn listen() -> Result<(), String> {
-    let signals = [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP];
-    let mut signals = signal_hook::iterator::Signals::new(signals).map_err(|e| e.to_string())?;
-    std::thread::spawn(move || {
-        for _ in signals.forever() {
-            STOPPED.store(true, Ordering::Relaxed);
-            std::thread::sleep(PATIENCE);
-            eprintln!("\ninterrupted; the same command goes on from the last state on disk");
-            std::process::exit(130);
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&STOPPED)).map_err(|e| e.to_string())?;
+    }
+    std::thread::spawn(|| {
+        while !stopped() {
+            std::thread::sleep(LOOK);
         }
+        std::thread::sleep(PATIENCE);
+        eprintln!("\ninterrupted; the same command goes on from the last state on disk");
+        std::process::exit(130);
     });
     Ok(())
 }
