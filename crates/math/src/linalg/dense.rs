@@ -32,15 +32,26 @@ fn from_faer(a: faer::MatRef<'_, f64>) -> Mat {
     Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)])
 }
 
+/// A matrix with entries whose squares neither overflow nor vanish, and the power of two by which it was divided: 1 for all but extreme
+/// ones. Decompositions square their entries.
+fn of_moderate_size(a: &Mat) -> (faer::Mat<f64>, f64) {
+    let largest = a.max_abs();
+    if largest == 0.0 || (1e-100..=1e100).contains(&largest) {
+        return (to_faer(a).to_owned(), 1.0);
+    }
+    let scale = largest.log2().floor().exp2();
+    (faer::Mat::from_fn(a.rows(), a.cols(), |i, j| a[(i, j)] / scale), scale)
+}
+
 /// Computes eigenvalues (ascending) and eigenvectors of a symmetric matrix; only the lower triangle is read.
 ///
 /// # Panics
 /// On non-finite entries.
 pub fn symmetric_eigen(a: &Mat) -> Eigen {
     assert!(a.is_finite(), "eigenvalues of a matrix with non-finite entries");
-    let eigen =
-        to_faer(a).self_adjoint_eigen(Side::Lower).expect("a finite symmetric matrix has eigenvalues");
-    let values = eigen.S().column_vector().iter().copied().collect();
+    let (moderate, scale) = of_moderate_size(a);
+    let eigen = moderate.self_adjoint_eigen(Side::Lower).expect("a finite symmetric matrix has eigenvalues");
+    let values = eigen.S().column_vector().iter().map(|value| value * scale).collect();
     Eigen { values, vectors: from_faer(eigen.U()) }
 }
 
@@ -50,8 +61,9 @@ pub fn symmetric_eigen(a: &Mat) -> Eigen {
 /// On non-finite entries.
 pub fn svd(a: &Mat) -> Svd {
     assert!(a.is_finite(), "singular values of a matrix with non-finite entries");
-    let svd = to_faer(a).thin_svd().expect("a finite matrix has singular values");
-    let values = svd.S().column_vector().iter().copied().collect();
+    let (moderate, scale) = of_moderate_size(a);
+    let svd = moderate.thin_svd().expect("a finite matrix has singular values");
+    let values = svd.S().column_vector().iter().map(|value| value * scale).collect();
     Svd { left: from_faer(svd.U()), values, right: from_faer(svd.V()) }
 }
 
@@ -61,8 +73,9 @@ pub fn svd(a: &Mat) -> Svd {
 /// On non-finite entries.
 pub fn eigenvalues_general(a: &Mat) -> Vec<(f64, f64)> {
     assert!(a.is_finite(), "eigenvalues of a matrix with non-finite entries");
-    let values = to_faer(a).eigenvalues().expect("a finite matrix has eigenvalues");
-    values.into_iter().map(|z| (z.re, z.im)).collect()
+    let (moderate, scale) = of_moderate_size(a);
+    let values = moderate.eigenvalues().expect("a finite matrix has eigenvalues");
+    values.into_iter().map(|z| (scale * z.re, scale * z.im)).collect()
 }
 
 /// Solves A X = B for a square invertible A, by LU factorisation with partial pivoting.
@@ -85,6 +98,31 @@ mod tests {
 
     fn random(entries: &[f64], rows: usize, cols: usize) -> Mat {
         Mat::from_fn(rows, cols, |i, j| entries[i * cols + j])
+    }
+
+    /// The decompositions square entries; a matrix with an entry of 1e305 had no singular values.
+    #[test]
+    fn extreme_matrices_have_the_decompositions_of_moderate_ones() {
+        let entries = [0.4, -1.2, 0.7, 2.0, 0.3, -0.9, 1.1, 0.2, -0.5];
+        let moderate = random(&entries, 3, 3);
+        for scale in [2.0_f64.powi(1010), 2.0_f64.powi(-1010)] {
+            let extreme = moderate.scaled(scale);
+            let (found, expected) = (svd(&extreme), svd(&moderate));
+            let (general, values) = (eigenvalues_general(&extreme), eigenvalues_general(&moderate));
+            for i in 0..3 {
+                assert!((found.values[i] / scale - expected.values[i]).abs() < 1e-14 * expected.values[0]);
+                assert!(
+                    (general[i].0 / scale - values[i].0).abs() < 1e-13
+                        && (general[i].1 / scale - values[i].1).abs() < 1e-13
+                );
+            }
+            let symmetric = moderate.gram();
+            let found = symmetric_eigen(&symmetric.scaled(scale)).values;
+            let expected = symmetric_eigen(&symmetric).values;
+            assert!((0..3).all(|i| (found[i] / scale - expected[i]).abs() < 1e-14 * expected[2]));
+        }
+        let uneven = Mat::from_rows(&[vec![-2.4e305, 1.0], vec![0.5, -9e18], vec![1.0, 2.0]]).unwrap();
+        assert!(svd(&uneven).values.iter().all(|value| value.is_finite()));
     }
 
     proptest! {
