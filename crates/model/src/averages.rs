@@ -332,10 +332,19 @@ fn largest(errors: &[f64]) -> f64 {
     errors.iter().copied().fold(0.0, f64::max)
 }
 
-/// How long averages of a rule take that have no closed form, by the clock; `None` for closed forms, which take microseconds.
+/// How long a call of the averages of a rule takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CallTime {
+    /// Seconds by the clock.
+    pub seconds: f64,
+    /// Whether they have closed forms.
+    pub closed: bool,
+}
+
+/// How long averages of a rule take, by the clock.
 ///
 /// The fields are moderately correlated, as they are in most of a run.
-pub fn seconds_per_call(rule: &dyn LocalRule, needed: Needed, accuracy: Option<f64>) -> Option<f64> {
+pub fn time_of_call(rule: &dyn LocalRule, needed: Needed, accuracy: Option<f64>) -> CallTime {
     let shape = rule.shape();
     let scalars = vec![1.0; shape.scalars];
     let mut out = Averages { accuracy, ..Averages::new(shape) };
@@ -347,19 +356,19 @@ pub fn seconds_per_call(rule: &dyn LocalRule, needed: Needed, accuracy: Option<f
             needed,
             &mut out,
         );
-        (begin.elapsed(), out.error)
+        (begin.elapsed(), out.error == 0.0)
     };
-    let (first, error) = timed(1.0);
-    if error == 0.0 {
-        return None;
-    }
-    // The first call may fill tables that all others find.
-    let seconds = if first < LONG_CALL { timed(1.01).0 } else { first };
-    Some(seconds.as_secs_f64())
+    let (first, closed) = timed(1.0);
+    // The first call may fill tables, or choose the quadrature, for all others.
+    let longest = if closed { LONG_CLOSED_CALL } else { LONG_CALL };
+    let seconds = if first < longest { first.min(timed(1.01).0) } else { first };
+    CallTime { seconds: seconds.as_secs_f64(), closed }
 }
 
 /// A call that takes this long is timed only once.
-const LONG_CALL: Duration = Duration::from_millis(100);
+const LONG_CALL: Duration = Duration::from_secs(1);
+/// The same for closed forms, which have nothing to prepare.
+const LONG_CLOSED_CALL: Duration = Duration::from_millis(1);
 
 /// `E[c]` and `E[c (z zᵀ − 1)]` of the curvature c_ij = ∂kick_i/∂h_j of any rule, fields h = F z.
 pub fn curvature_by_quadrature<R: LocalRule + ?Sized>(

@@ -1,5 +1,6 @@
 //! How long kicks of a rule and looks at a state take, by the clock: a part of what runs are estimated to cost.
 
+use crate::averages::SAMPLED_ACCURACY;
 use crate::observable::Snapshot;
 use crate::problem::Problem;
 use crate::record::Record;
@@ -29,16 +30,26 @@ pub fn measured_once(problem: &Problem, work: &str, measure: impl FnOnce() -> Op
 }
 
 /// A look that takes this long is timed only once.
-const LONG_LOOK: Duration = Duration::from_millis(2);
+const LONG_LOOK: Duration = Duration::from_millis(200);
 
 /// States of more numbers are not looked at: their looks take as long as their steps, and room is made for them when they are run.
 const LARGEST_STATE: usize = 1 << 16;
 
+/// Where an engine has its losses from when it looks at a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Losses {
+    /// Averages as accurate as theory is.
+    Averages,
+    /// Averages to a few digits, which are enough beside the scatter of a simulation; the train loss from the training set.
+    Simulated,
+    /// Train and test loss from samples.
+    Samples,
+}
+
 /// Seconds that one replica spends on measuring the observables of a record at all of its times, from a look at the start.
 ///
-/// A loss without a closed form is an integral, which may take longer than thousands of steps. Engines with samples at hand find train
-/// and test loss from these.
-pub fn seconds_of_looks(problem: &Problem, record: &Record, losses_at_hand: bool) -> f64 {
+/// A loss without a closed form is an integral, which may take longer than thousands of steps.
+pub fn seconds_of_looks(problem: &Problem, record: &Record, losses: Losses) -> f64 {
     if problem.rule.shape().rows().pow(2) * problem.spectrum.len() > LARGEST_STATE {
         return 0.0;
     }
@@ -51,9 +62,11 @@ pub fn seconds_of_looks(problem: &Problem, record: &Record, losses_at_hand: bool
     let Ok(start) = start else { return 0.0 };
     let look = || {
         let mut snapshot = Snapshot::new(&start, problem);
-        if losses_at_hand {
-            snapshot = snapshot.with_train_loss(0.0).with_test_loss(0.0);
-        }
+        snapshot = match losses {
+            Losses::Averages => snapshot,
+            Losses::Simulated => snapshot.within(SAMPLED_ACCURACY).with_train_loss(0.0),
+            Losses::Samples => snapshot.with_train_loss(0.0).with_test_loss(0.0),
+        };
         let begin = Instant::now();
         record.observables.iter().for_each(|observable| {
             black_box(observable.measure(&snapshot));
@@ -61,7 +74,7 @@ pub fn seconds_of_looks(problem: &Problem, record: &Record, losses_at_hand: bool
         begin.elapsed()
     };
     let names: Vec<String> = record.observables.iter().map(|observable| observable.name()).collect();
-    let one = measured_once(problem, &format!("looks at {names:?} ({losses_at_hand})"), || {
+    let one = measured_once(problem, &format!("looks at {names:?} ({losses:?})"), || {
         let first = look();
         // The first look may fill tables that all others find.
         let seconds = if first < LONG_LOOK { first.min(look()) } else { first };

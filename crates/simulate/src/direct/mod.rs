@@ -15,7 +15,7 @@ use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
 use didact_model::engine::{Cost, EngineOptions, OptionError};
 use didact_model::problem::ProblemError;
 use didact_model::rule::{Batch, LocalRule};
-use didact_model::timed::{seconds_of_looks, seconds_per_kick};
+use didact_model::timed::{Losses, seconds_of_looks, seconds_per_kick};
 use didact_model::{
     EndState, Engine, EngineError, Kick, Monitor, Overlaps, Problem, Record, Sample, Shape, Trajectory, Way,
 };
@@ -63,7 +63,7 @@ impl Engine for Direct {
             steps: Some(steps),
             memory: at_a_time * d * (rows + batch) * 8.0 + record.bytes(),
             seconds: steps * batch * (d * (2.2e-9 + 0.15e-9 * rows) + kick)
-                + replicas * seconds_of_looks(problem, record, false),
+                + replicas * seconds_of_looks(problem, record, Losses::Simulated),
         }
     }
 

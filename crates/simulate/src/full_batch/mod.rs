@@ -12,7 +12,7 @@ pub use trainer::Trainer;
 use crate::chain::{ReplicaOrder, run_replicas};
 use chain::FullBatchChain;
 use didact_model::engine::{Cost, EngineOptions, OptionError};
-use didact_model::timed::{seconds_of_looks, seconds_per_kick};
+use didact_model::timed::{Losses, seconds_of_looks, seconds_per_kick};
 use didact_model::{EndState, Engine, EngineError, Monitor, Problem, Record, Trajectory, Way};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -119,7 +119,7 @@ impl Engine for FullBatch {
         Cost {
             steps: Some(steps),
             memory: n * d * 8.0 * at_a_time + record.bytes(),
-            seconds: drawing + reading + replicas * seconds_of_looks(problem, record, false),
+            seconds: drawing + reading + replicas * seconds_of_looks(problem, record, Losses::Simulated),
         }
     }
 

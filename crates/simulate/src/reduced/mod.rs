@@ -23,7 +23,7 @@ use didact_math::random::BartlettFactor;
 use didact_model::constraint::{Constraint, Retraction, inverse_of_barred};
 use didact_model::engine::{Cost, EngineOptions, OptionError};
 use didact_model::rule::{Batch, LocalRule};
-use didact_model::timed::{seconds_of_looks, seconds_per_kick};
+use didact_model::timed::{Losses, seconds_of_looks, seconds_per_kick};
 use didact_model::{
     EndState, Engine, EngineError, Kick, Monitor, Overlaps, Problem, Record, Sample, Shape, Trajectory, Way,
 };
@@ -73,7 +73,8 @@ impl Engine for Reduced {
         Cost {
             steps: Some(steps),
             memory: blocks * rows * rows * 8.0 + record.bytes(),
-            seconds: steps * step + f64::from(record.replicas) * seconds_of_looks(problem, record, false),
+            seconds: steps * step
+                + f64::from(record.replicas) * seconds_of_looks(problem, record, Losses::Simulated),
         }
     }
 

@@ -8,7 +8,7 @@ use didact_math::linalg::Mat;
 use didact_model::engine::{Cost, EngineOptions, EngineStage, OptionError};
 use didact_model::observable::Snapshot;
 use didact_model::problem::ProblemError;
-use didact_model::timed::seconds_of_looks;
+use didact_model::timed::{Losses, seconds_of_looks};
 use didact_model::training::TrainingError;
 use didact_model::{
     Clock, EndState, Engine, EngineError, Monitor, Outcome, Overlaps, Problem, Record, Recorder, Trajectory,
@@ -84,7 +84,7 @@ impl Engine for Dmft {
         Cost {
             steps: Some(scrambles * t),
             memory: samples * t * m * (2.0 + rows) * 2.0,
-            seconds: work * 1e-9 + scrambles * seconds_of_looks(problem, record, true),
+            seconds: work * 1e-9 + scrambles * seconds_of_looks(problem, record, Losses::Samples),
         }
     }
 

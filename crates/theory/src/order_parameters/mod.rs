@@ -9,10 +9,10 @@ mod ways_flow;
 use crate::fluctuations::{FluctuatingOde, FluctuationsKey, ScaledWord};
 use didact_math::linalg::Mat;
 use didact_math::ode::{self, Direction, Method, Options, Saving, Solution, Stop, VectorField};
-use didact_model::averages::seconds_per_call;
+use didact_model::averages::time_of_call;
 use didact_model::engine::{Cost, EngineOptions, OptionError};
 use didact_model::observable::Snapshot;
-use didact_model::timed::{measured_once, seconds_of_looks};
+use didact_model::timed::{Losses, measured_once, seconds_of_looks};
 use didact_model::{
     EndState, Engine, EngineError, Monitor, Needed, Outcome, Overlaps, Problem, Record, Recorder, Shape,
     Statistics, Trajectory, Way,
@@ -187,8 +187,18 @@ impl OrderParameterOde {
     pub fn seconds_per_average(&self, problem: &Problem) -> Option<f64> {
         let (needed, accuracy) = (self.needed, self.numerical.accuracy());
         measured_once(problem, &format!("averages {needed:?} within {accuracy:?}"), || {
-            seconds_per_call(&*problem.rule, needed, accuracy)
+            let call = time_of_call(&*problem.rule, needed, accuracy);
+            (!call.closed).then_some(call.seconds)
         })
+    }
+
+    /// The same for closed forms.
+    fn seconds_per_closed_average(&self, problem: &Problem) -> f64 {
+        let needed = self.needed;
+        let seconds = measured_once(problem, &format!("closed averages {needed:?}"), || {
+            Some(time_of_call(&*problem.rule, needed, None).seconds)
+        });
+        seconds.unwrap_or(0.0)
     }
 }
 
@@ -216,8 +226,15 @@ impl Engine for OrderParameterOde {
         // Averages without closed forms cost what they cost, by the rule and its units: one of them is timed. A single call for
         // very many rows would take seconds.
         let timed = if call < LONGEST_TIMED_CALL { self.seconds_per_average(problem) } else { None };
-        let seconds = timed.map_or(CLOSED_CALLS * call, |seconds| NUMERICAL_CALLS * seconds)
-            + seconds_of_looks(problem, record, false);
+        let averages = match timed {
+            Some(seconds) => NUMERICAL_CALLS * seconds,
+            None if call < LONGEST_TIMED_CALL => {
+                let own = self.seconds_per_closed_average(problem);
+                CLOSED_CALLS * call.max(own + blocks * rows.powi(3) * 1e-9)
+            }
+            None => CLOSED_CALLS * call,
+        };
+        let seconds = averages + seconds_of_looks(problem, record, Losses::Averages);
         Cost {
             steps: None,
             memory: vectors + at_a_time * matrices + record.bytes(),

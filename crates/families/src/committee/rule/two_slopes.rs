@@ -286,7 +286,11 @@ mod tests {
             let sign = up.map(|up| if up { 1.0 } else { -1.0 });
             let factor = |n: usize| {
                 let [below, above] = sides[fields[n]];
-                if up[n] { above } else { if n < 2 { below } else { -below } }
+                match (up[n], n < 2) {
+                    (true, _) => above,
+                    (false, true) => below,
+                    (false, false) => -below,
+                }
             };
             let weight: f64 = (0..4).map(factor).product();
             let c = |a: usize, b: usize| sign[a] * sign[b] * covariance[(fields[a], fields[b])];
