@@ -293,12 +293,15 @@ mod tests {
             let index = ProductIndex::new(rule.shape(), false);
             let closed = ClosedKick::of(&*rule).expect("a closed form").moments(&law, index, 1e-13);
             let summed = Averager::new(1e-12).choose(&*rule, &law, index);
+            // Sums of polynomials are exact, others have the error that they state.
+            assert!(summed.error < 1e-5, "{rule:?}: {}", summed.error);
+            let allowed = 1e-11 + summed.error;
             for a in 0..index.len() {
-                assert!((closed.mean[a] - summed.mean[a]).abs() < 1e-11 * summed.second[(a, a)].sqrt());
+                assert!((closed.mean[a] - summed.mean[a]).abs() < allowed * summed.second[(a, a)].sqrt());
                 for b in 0..index.len() {
                     let size = (summed.second[(a, a)] * summed.second[(b, b)]).sqrt();
                     let (x, y) = (closed.second[(a, b)], summed.second[(a, b)]);
-                    assert!((x - y).abs() < 1e-11 * size, "{rule:?}: {a} {b}: {x} {y}");
+                    assert!((x - y).abs() < allowed * size, "{rule:?}: {a} {b}: {x} {y}");
                 }
             }
         }
