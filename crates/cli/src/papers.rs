@@ -29,6 +29,44 @@ pub(crate) struct Row {
     pub(crate) derivation: String,
     /// Names of the figures in the order in which they are run.
     figures: Vec<String>,
+    /// What of the source is here; empty where the source is this repository.
+    #[serde(default)]
+    pub(crate) coverage: Vec<Covered>,
+}
+
+/// A figure, a table or a theorem of the source, and what of it is here.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Covered {
+    /// What it is called in the source.
+    pub(crate) item: String,
+    /// Figures of this paper that show it.
+    pub(crate) figures: Vec<String>,
+    pub(crate) state: Coverage,
+    /// What differs or lacks; empty where nothing does.
+    #[serde(default)]
+    pub(crate) why: String,
+}
+
+/// How much of something is here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Coverage {
+    Same,
+    Partly,
+    Missing,
+}
+
+impl Coverage {
+    pub(crate) const ALL: [Self; 3] = [Self::Same, Self::Partly, Self::Missing];
+
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Partly => "partly",
+            Self::Missing => "missing",
+        }
+    }
 }
 
 /// A paper.
@@ -153,6 +191,12 @@ impl PlannedCost {
 }
 
 impl Paper {
+    /// How many items of the source are the same here, partly here and missing; nothing where the source is this repository.
+    pub(crate) fn covered(&self) -> Option<[usize; 3]> {
+        let count = |state| self.row.coverage.iter().filter(|covered| covered.state == state).count();
+        (!self.row.coverage.is_empty()).then(|| Coverage::ALL.map(count))
+    }
+
     /// The planner's estimate; nothing is run.
     pub(crate) fn estimate(&self, size: Size) -> Result<PlannedCost, Diagnostic> {
         self.figures.iter().try_fold(PlannedCost::default(), |sum, figure| {
@@ -192,6 +236,60 @@ mod tests {
             for page in [guide, golden, derivation] {
                 assert!(repository().join(page).is_file(), "{}: there is no {page}", paper.key);
             }
+        }
+    }
+
+    #[test]
+    fn every_figure_of_a_paper_has_a_caption() {
+        let mut faults = Vec::new();
+        for paper in all() {
+            for figure in &paper.figures {
+                let experiment = Experiment::new(figure.source(paper.key), Size::Full, None).unwrap();
+                let name = format!("{}/{}", paper.key, figure.name);
+                let silent = |f: &&didact_experiment::description::FigureSpec| {
+                    f.caption.as_deref().unwrap_or("").trim().is_empty()
+                };
+                let figures = experiment.resolved.figure.iter();
+                faults.extend(figures.filter(silent).map(|f| format!("{name}: `{}` has no caption", f.name)));
+            }
+        }
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
+
+    /// The table of a guide.
+    fn table(paper: &Paper) -> String {
+        let [same, partly, missing] = paper.covered().unwrap();
+        let mut table = format!(
+            "{same} the same, {partly} partly, {missing} missing.\n\n| in the paper | file | | why |\n|---|---|---|---|\n"
+        );
+        for Covered { item, figures, state, why } in &paper.row.coverage {
+            let figures: Vec<String> = figures.iter().map(|figure| format!("`{figure}`")).collect();
+            table += &format!("| {item} | {} | {} | {why} |\n", figures.join(", "), state.word());
+        }
+        table
+    }
+
+    #[test]
+    fn the_guides_say_what_of_their_papers_is_here() {
+        for paper in all().iter().filter(|paper| !paper.row.coverage.is_empty()) {
+            for Covered { item, figures, state, why } in &paper.row.coverage {
+                let name = format!("{}: {item}", paper.key);
+                let known = |figure: &String| paper.figures.iter().any(|f| f.name == figure);
+                assert!(figures.iter().all(known), "{name}: no such figure among {figures:?}");
+                assert_eq!(figures.is_empty(), *state == Coverage::Missing, "{name}: figures or none");
+                assert_eq!(
+                    why.is_empty(),
+                    *state == Coverage::Same,
+                    "{name}: a reason where something lacks"
+                );
+            }
+            let table = table(paper);
+            let guide = std::fs::read_to_string(repository().join(&paper.row.guide)).unwrap();
+            assert!(
+                guide.contains(&table),
+                "{}: its table, under `What of the paper is here`, should be\n\n{table}",
+                paper.row.guide
+            );
         }
     }
 

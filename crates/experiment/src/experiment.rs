@@ -1,7 +1,9 @@
 //! An experiment: every point of the sweep and every run at it, checked before anything is written.
 
 use crate::build;
-use crate::description::{Claim, Description, MeasureKind, OptimiseSpec, Overrides, RunSpec, ScanSpec};
+use crate::description::{
+    Claim, Description, FigureSpec, MeasureKind, OptimiseSpec, Overrides, RunSpec, ScanSpec,
+};
 use crate::engines::EngineSpec;
 use crate::figure_checks::FigureChecks;
 use crate::input_files::InputFiles;
@@ -181,6 +183,16 @@ impl Experiment {
         let files = InputFiles::of(&resolved, (&points, &grids), &source)?;
         let name = folder_name(&resolved, &runs, &files);
         Ok(Self { resolved, source, points, runs, grids, size, waiting_claims, files, name })
+    }
+
+    /// What a reader will not find in the legends of the figures: strokes, points and guides without an entry, in words.
+    pub fn unexplained(&self) -> Vec<String> {
+        let figures = FigureChecks { description: &self.resolved, points: &self.points, runs: &self.runs };
+        let of = |figure: &FigureSpec| {
+            let faults = didact_figure::unexplained(&figures.draft(figure)).unwrap_or_default();
+            faults.into_iter().map(|fault| format!("figure `{}`: {fault}", figure.name)).collect::<Vec<_>>()
+        };
+        self.resolved.figure.iter().flat_map(of).collect()
     }
 
     /// The runs of which there is no table below `root`, in journals or finished folders of this experiment or of another.

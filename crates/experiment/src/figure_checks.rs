@@ -8,10 +8,13 @@ use crate::experiment::Run;
 use crate::points::Point;
 use crate::quantities;
 use crate::source::{Diagnostic, nearest};
-use didact_figure::{Colour, Figure, Inset, Layer, Line, Panel, ScaleKind};
+use didact_figure::{Band, Colour, Figure, Guide, Inset, Layer, Line, Markers, Panel, ScaleKind};
 
 /// Values of the trial drawing; positive, for logarithmic axes.
 const TRIAL: [f64; 2] = [1.0, 2.0];
+
+/// Points of a sweep that the trial drawing shows.
+const TRIAL_POINTS: usize = 40;
 
 /// What figures are checked against.
 pub(crate) struct FigureChecks<'a> {
@@ -124,9 +127,15 @@ impl FigureChecks<'_> {
         series.at.keys().try_for_each(|key| known("at", "swept key", key, keys()))
     }
 
-    /// A drawing of a figure in which every series is a short line.
+    /// A drawing of a figure in which every series is a short line, a few points or a band.
     pub(crate) fn trial(&self, figure: &FigureSpec) -> Result<(), Diagnostic> {
-        let drawn = Figure {
+        let drawn = didact_figure::to_svg(&self.draft(figure)).map(|_| ());
+        drawn.map_err(|error| Diagnostic::new(format!("figure `{}`: {error}", figure.name)))
+    }
+
+    /// The figure of the trial drawing.
+    pub(crate) fn draft(&self, figure: &FigureSpec) -> Figure {
+        Figure {
             title: figure.title.clone(),
             panels: figure.panel.iter().map(|panel| self.trial_panel(panel)).collect(),
             columns: figure.columns,
@@ -134,14 +143,12 @@ impl FigureChecks<'_> {
             width: figure.width,
             caption: figure.caption.clone(),
             ..Figure::default()
-        };
-        let drawn = didact_figure::to_svg(&drawn).map(|_| ());
-        drawn.map_err(|error| Diagnostic::new(format!("figure `{}`: {error}", figure.name)))
+        }
     }
 
     fn trial_panel(&self, panel: &PanelSpec) -> Panel {
         let inset = |i: &InsetSpec| Inset { panel: self.trial_panel(&i.panel), place: i.place };
-        let series = panel.series.iter().map(|series| self.trial_layer(series, panel));
+        let series = panel.series.iter().flat_map(|series| self.trial_layers(series, panel));
         Panel {
             title: panel.title.clone(),
             x: panel.x.clone(),
@@ -161,27 +168,78 @@ impl FigureChecks<'_> {
         Some(Point { index: 0, values: scan.over.iter().filter_map(first).collect() })
     }
 
-    /// A line inside the ranges of the panel, with the words and the colour of a series.
-    fn trial_layer(&self, series: &Series, panel: &PanelSpec) -> Layer {
-        let inside = |axis: &didact_figure::Axis| match axis.range {
-            Some([low, high]) if axis.scale == ScaleKind::Linear || low > 0.0 => [low, high],
-            _ => TRIAL,
+    /// Layers inside the ranges of the panel, with the words and the looks of a series: of a run, for every point of the sweep that it
+    /// draws, up to a number that is enough for a trial.
+    fn trial_layers(&self, series: &Series, panel: &PanelSpec) -> Vec<Layer> {
+        let points: Vec<Point> = match (&series.scan, &series.run) {
+            (Some(name), _) => {
+                let mut point = self.first_of_scan(name);
+                if let Some(point) = &mut point {
+                    point.values.extend(series.at.clone());
+                }
+                point.into_iter().collect()
+            }
+            (None, Some(_)) => {
+                let here = self.points.iter().filter(|p| p.matches(&series.at));
+                here.take(TRIAL_POINTS).cloned().collect()
+            }
+            _ => vec![Point { index: 0, values: series.at.clone() }],
         };
-        let swept = || self.points.iter().find(|p| p.matches(&series.at)).cloned();
-        let point = series.scan.as_ref().map_or_else(swept, |name| self.first_of_scan(name));
-        let fill = |text: &Option<String>| {
-            text.as_ref().map(|text| point.as_ref().map_or_else(|| text.clone(), |point| point.fill(text)))
-        };
-        let colour: Option<Colour> = series.colour.clone();
-        Layer::Line(Line {
-            x: inside(&panel.x).to_vec().into(),
-            y: inside(&panel.y).to_vec().into(),
-            legend: fill(&series.legend),
-            group: fill(&series.group),
+        if points.is_empty() {
+            return trial_layer(series, panel, None);
+        }
+        points.iter().flat_map(|point| trial_layer(series, panel, Some(point))).collect()
+    }
+}
+
+fn trial_layer(series: &Series, panel: &PanelSpec, point: Option<&Point>) -> Vec<Layer> {
+    let inside = |axis: &didact_figure::Axis| match axis.range {
+        Some([low, high]) if axis.scale == ScaleKind::Linear || low > 0.0 => [low, high],
+        _ => TRIAL,
+    };
+    let legend =
+        series.legend.as_ref().map(|text| point.map_or_else(|| text.clone(), |p| p.fill_label(text)));
+    let mut group = series.group.as_ref().map(|text| point.map_or_else(|| text.clone(), |p| p.fill(text)));
+    let (x, y) = (inside(&panel.x), inside(&panel.y));
+    let colour: Option<Colour> = series.colour.clone();
+    let banded = series.style == SeriesStyle::Band || series.band.is_some();
+    if banded && group.is_none() {
+        group = Some(format!("{:?} {:?} {:?}", series.run, series.y, point.map(|p| p.index)));
+    }
+    let line = Layer::Line(Line {
+        x: x.to_vec().into(),
+        y: y.to_vec().into(),
+        legend: legend.clone(),
+        group: group.clone(),
+        colour: colour.clone(),
+        stroke: series.stroke,
+        ..Line::default()
+    });
+    match series.style {
+        SeriesStyle::Markers => vec![Layer::Markers(Markers {
+            x: x.to_vec().into(),
+            y: y.to_vec().into(),
+            marker: series.marker,
+            legend,
+            group,
             colour,
-            stroke: series.stroke,
-            ..Line::default()
-        })
+            ..Markers::default()
+        })],
+        SeriesStyle::Guides => {
+            vec![Layer::Guide(Guide {
+                x: Some(x[0]),
+                legend,
+                colour,
+                stroke: series.stroke,
+                ..Guide::default()
+            })]
+        }
+        _ if banded => {
+            let edges = [vec![y[0]; 2], vec![y[1]; 2]];
+            let [lower, upper] = edges.map(Into::into);
+            vec![Layer::Band(Band { x: x.to_vec().into(), lower, upper, legend, group, colour }), line]
+        }
+        _ => vec![line],
     }
 }
 

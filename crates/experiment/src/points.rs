@@ -53,6 +53,39 @@ impl Point {
             text.replace(&format!("{{{key}}}"), &shown)
         })
     }
+
+    /// As [`Self::fill`], for text that is read: names of functions are typeset.
+    pub fn fill_label(&self, template: &str) -> String {
+        let mut typeset = self.clone();
+        for (key, value) in &mut typeset.values {
+            // Inside a formula a name stays as it is written.
+            let open = template.split(&format!("{{{key}}}")).next().unwrap_or("").matches('$').count() % 2;
+            if let (Value::String(name), 0) = (&*value, open) {
+                *value = Value::String(in_tex(name));
+            }
+        }
+        typeset.fill(template)
+    }
+}
+
+/// The name of a function as a reader knows it, `He3` as He with an index; anything else as it is.
+fn in_tex(name: &str) -> String {
+    match name {
+        "relu" => return "ReLU".into(),
+        "gelu" => return "GeLU".into(),
+        "erf(z)" => return r"$\mathrm{erf}(z)$".into(),
+        "erf(z/sqrt2)" => return r"$\mathrm{erf}(z/\sqrt{2})$".into(),
+        _ => {}
+    }
+    for (prefix, symbol) in [("He", r"\mathrm{He}"), ("h", "h")] {
+        if let Some(order) = name.strip_prefix(prefix)
+            && !order.is_empty()
+            && order.bytes().all(|byte| byte.is_ascii_digit())
+        {
+            return format!("${symbol}_{{{order}}}$");
+        }
+    }
+    name.to_owned()
 }
 
 /// A number as a legend shows it: powers of ten as TeX, the rest plain.
@@ -89,4 +122,20 @@ pub fn expand(
             .collect();
     }
     Ok(combinations.into_iter().enumerate().map(|(index, values)| Point { index, values }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_functions_are_typeset_in_labels_and_kept_in_formulas() {
+        let point = |name: &str| Point { index: 0, values: [("s".to_owned(), Value::from(name))].into() };
+        assert_eq!(point("He12").fill_label("{s}, flow"), r"$\mathrm{He}_{12}$, flow");
+        assert_eq!(point("erf(z/sqrt2)").fill_label("{s}"), r"$\mathrm{erf}(z/\sqrt{2})$");
+        assert_eq!(point("relu").fill_label("{s}"), "ReLU");
+        assert_eq!(point("hard").fill_label("{s}"), "hard");
+        assert_eq!(point("h3").fill_label("$E[{s}]$"), "$E[h3]$");
+        assert_eq!(point("relu").fill("{s}"), "relu", "groups are names, not text");
+    }
 }

@@ -117,6 +117,18 @@ pub enum Error {
     /// Not a colour.
     #[error("`{0}` is not a colour; write `#rrggbb` or an index into the palette")]
     Colour(String),
+    /// Two entries of a legend that look the same.
+    #[error(
+        "panel {panel}: `{first}` and `{second}` have the same colour and stroke or marker\n\nhint: leave `colour`, `stroke` and `marker` out of one of them, or give it others"
+    )]
+    Alike {
+        /// Letter of the panel.
+        panel: String,
+        /// A legend text.
+        first: String,
+        /// Another one.
+        second: String,
+    },
     /// An inset in an inset.
     #[error("panel {panel}: an inset cannot have insets of its own")]
     NestedInset {

@@ -39,7 +39,8 @@ pub struct Figure {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Legend {
-    /// One shared legend below all panels.
+    /// Below: one legend for all panels if they have entries in common and there are few; otherwise what only one panel has stands
+    /// below that panel.
     #[default]
     Bottom,
     /// Inside the panel, where it hides least data.

@@ -1,7 +1,8 @@
 //! What can be drawn in a panel.
 //!
 //! Layers that belong to one series (its theory line, its band, its simulated points) carry the same `group`: they share
-//! one colour and one legend entry. Without a group the legend text plays that part, also across panels.
+//! one colour. Without a group the legend text plays that part, also across panels. Layers with one legend text are one entry of the
+//! legend; a layer of a group without a text belongs to the entry of its group.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,7 +50,7 @@ pub struct Line {
     /// Colour; the next of the palette if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub colour: Option<Colour>,
-    /// Dash pattern; solid for the first seven series.
+    /// Dash pattern; solid for the first twelve series, and the next ones for further legend texts of one group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stroke: Option<Stroke>,
     /// Line width in points; 1.2 if not given.
@@ -232,7 +233,7 @@ pub struct Guide {
     /// Colour; dark grey if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub colour: Option<Colour>,
-    /// Dash pattern; dashed if not given.
+    /// Dash pattern; dashed if not given, and the next ones for guides with other legend texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stroke: Option<Stroke>,
 }
@@ -270,7 +271,7 @@ impl Slope {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Colour {
-    /// Entry of the palette, from 0. Beyond the seven colours dash patterns tell series apart.
+    /// Entry of the palette, from 0. Beyond the twelve colours dash patterns tell series apart.
     Palette(usize),
     /// `#rrggbb`.
     Hex(String),

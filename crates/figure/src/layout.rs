@@ -3,7 +3,7 @@
 use crate::check;
 use crate::draw::{self, Context, legend};
 use crate::error::{Error, Result};
-use crate::figure::{Figure, Legend, Width};
+use crate::figure::{Figure, Width};
 use crate::label::Block;
 use crate::plan::{Margins, PanelPlan, Sizes};
 use crate::scene::{Rect, Role, Scene};
@@ -15,6 +15,8 @@ const PAD: f64 = 4.0;
 const COLUMN_GAP: f64 = 12.0;
 const ROW_GAP: f64 = 9.0;
 const LEGEND_GAP: f64 = 9.0;
+/// From the labels of a panel to the legend of its own.
+const OWN_LEGEND_GAP: f64 = 4.0;
 /// Height of a frame divided by its width.
 pub(crate) const ASPECT: f64 = 0.7;
 /// A frame narrower than this shows nothing.
@@ -36,8 +38,7 @@ fn attempt(figure: &Figure, headroom: &[f64]) -> Result<(Scene, Vec<f64>)> {
     let grid = Grid::new(figure, &typesetter, width, headroom)?;
     let mut wanted = Vec::new();
     let letters = letters(figure);
-    let shared = figure.panels.iter().filter(|panel| legend_of(figure, panel) == Legend::Bottom);
-    let legend = legend::Layout::below(&typesetter, book.entries(shared)?, width - 2.0 * PAD)?;
+    let legend = legend::Layout::below(&typesetter, book.below_all(figure), width - 2.0 * PAD)?;
     let title = Block::fit(
         &typesetter,
         figure.title.as_deref().unwrap_or(""),
@@ -49,11 +50,12 @@ fn attempt(figure: &Figure, headroom: &[f64]) -> Result<(Scene, Vec<f64>)> {
     title.draw(&mut items, width / 2.0, PAD, draw::BLACK);
     draw::group(&mut items, 0, Role::Heading);
     let mut top = PAD + if title.is_empty() { 0.0 } else { title.height() + ROW_GAP };
-    let context = Context { typesetter: &typesetter, book: &book };
+    let context = Context { typesetter: &typesetter, figure, book: &book };
     let (frame_width, frame_height) = grid.frame;
     for (row, panels) in figure.panels.chunks(grid.columns).enumerate() {
         let (above, below) = grid.row(row);
         top += above;
+        let mut deepest = 0.0f64;
         let mut left = PAD;
         for (column, panel) in panels.iter().enumerate() {
             let index = row * grid.columns + column;
@@ -64,13 +66,21 @@ fn attempt(figure: &Figure, headroom: &[f64]) -> Result<(Scene, Vec<f64>)> {
             // Letters of a column stand below each other.
             plan.margins.left = before;
             let legend = legend_of(figure, panel);
-            let drawn = draw::panel(&context, panel, &letters[index], &plan, cell, placed.len(), legend)?;
+            let mut drawn = draw::panel(&context, panel, &letters[index], &plan, cell, placed.len(), legend)?;
+            let room = before + frame_width + after;
+            let own = legend::Layout::below(&typesetter, book.below_panel(figure, placed.len()), room)?;
+            if own.height() > 0.0 {
+                let corner =
+                    (left - before + (room - own.width()) / 2.0, cell.bottom + below + OWN_LEGEND_GAP);
+                drawn.add_legend(&own, corner);
+                deepest = deepest.max(OWN_LEGEND_GAP + own.height());
+            }
             items.extend(drawn.items);
             placed.extend(drawn.placed);
             wanted.push(drawn.headroom);
             left += frame_width + after + COLUMN_GAP;
         }
-        top += frame_height + below + ROW_GAP;
+        top += frame_height + below + deepest + ROW_GAP;
     }
     let mut height = top - ROW_GAP;
     if legend.height() > 0.0 {

@@ -27,6 +27,7 @@ mod clip;
 mod colormap;
 mod column;
 mod draw;
+mod entries;
 mod error;
 mod error_bars;
 mod figure;
@@ -64,6 +65,12 @@ pub use layer::{
 /// The figure as SVG, with glyphs as outlines: it looks the same everywhere and needs no font.
 pub fn to_svg(figure: &Figure) -> Result<String> {
     Ok(svg::write(&layout::page(figure)?, svg::Glyphs::Outlines))
+}
+
+/// Curves, points, bands and guides that no entry of a legend shows, in panels that have more than one look to tell apart; a
+/// figure that explains itself has none.
+pub fn unexplained(figure: &Figure) -> Result<Vec<String>> {
+    Ok(series::Book::new(figure)?.unexplained(figure, &layout::letters(figure)))
 }
 
 /// The figure as PNG at `dpi` pixels per inch; 300 suits print.

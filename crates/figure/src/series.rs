@@ -1,11 +1,17 @@
 //! Which layers belong together, and how they look.
+//!
+//! Layers of one *group* share a colour; without a group the legend text plays that part, also across panels. A line of a legend, an
+//! *entry*, is a text with all layers that carry it, and with the layers of its group that carry none. So a group may have several
+//! entries (theory and simulation of one curve, which then differ by stroke or marker), and an entry several groups ("theory", of every
+//! curve), which is then shown in ink.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::Result;
+use crate::entries;
+use crate::error::{Error, Result};
 use crate::figure::{Figure, Legend, Panel};
-use crate::layer::{Colour, HistogramStyle, Layer, Marker, Stroke};
-use crate::palette;
+use crate::layer::{Colour, Layer, Marker, Stroke};
+use crate::{layout, palette};
 
 /// How a layer looks.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,171 +21,242 @@ pub(crate) struct Style {
     pub(crate) marker: Marker,
 }
 
-/// A line of a legend: the text and the parts of its series.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Entry {
-    /// Number of the series in the figure.
-    pub(crate) series: usize,
-    pub(crate) text: String,
-    pub(crate) line: Option<(String, Stroke)>,
-    pub(crate) band: Option<String>,
-    pub(crate) marker: Option<(String, Marker)>,
-    pub(crate) bar: Option<String>,
-}
-
-/// Number and colour of every named series of a figure.
+/// Looks and entries of all layers of a figure.
 #[derive(Debug)]
 pub(crate) struct Book {
-    series: BTreeMap<String, Look>,
-    /// Names of all series in reading order, those of guides and slopes too.
-    names: Vec<String>,
+    /// Texts of the entries in reading order; empty for a group without a text.
+    pub(crate) texts: Vec<String>,
+    /// Whether an entry stands in the legend below the figure, or else below the one panel that has it.
+    pub(crate) shared: Vec<bool>,
+    /// Panels, each followed by its insets, as they are numbered on the page.
+    pub(crate) pages: Vec<Page>,
 }
 
-/// Number of a series in the palette, and its own colour if it asked for one.
+/// A panel or an inset.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// Place of the panel, or of the panel around the inset, in the figure.
+    pub(crate) panel: usize,
+    pub(crate) inset: bool,
+    /// Of each layer.
+    pub(crate) styles: Vec<Style>,
+    /// Number of the entry of each layer.
+    pub(crate) entries: Vec<Option<usize>>,
+}
+
+/// Panels and insets in the order of the page: place of the outer panel, whether it is an inset, itself.
+fn pages(figure: &Figure) -> impl Iterator<Item = (usize, bool, &Panel)> {
+    figure.panels.iter().enumerate().flat_map(|(place, panel)| {
+        let insets = panel.insets.iter().map(move |inset| (place, true, &inset.panel));
+        std::iter::once((place, false, panel)).chain(insets)
+    })
+}
+
+/// Where the legend of `panel` goes.
+pub(crate) fn legend_of(figure: &Figure, panel: &Panel) -> Legend {
+    panel.legend.unwrap_or(figure.legend)
+}
+
+/// Guides and slopes are drawn in ink and take no palette entry.
+fn is_ink(layer: &Layer) -> bool {
+    matches!(layer, Layer::Guide(_) | Layer::Slope(_) | Layer::HeatMap(_))
+}
+
+impl Book {
+    pub(crate) fn new(figure: &Figure) -> Result<Self> {
+        let (texts, entries) = entries::number(figure, &pages(figure).collect::<Vec<_>>());
+        let shared = entries::shared(figure, &texts, &entries, &pages(figure).collect::<Vec<_>>());
+        // In one legend for all, colours differ in the whole figure; otherwise within a panel.
+        let together = shared.iter().all(|shared| *shared)
+            && figure.panels.iter().all(|panel| legend_of(figure, panel) == Legend::Bottom);
+        let looks = Looks::new(figure, together)?;
+        let pages = pages(figure).zip(entries).map(|((panel, inset, own), entries)| {
+            let styles = looks.styles(own)?;
+            Ok(Page { panel, inset, styles, entries })
+        });
+        let book = Self { texts, shared, pages: pages.collect::<Result<_>>()? };
+        book.refuse_twins(figure)?;
+        Ok(book)
+    }
+
+    /// Refuses two entries of a panel that look the same because somebody chose it so.
+    fn refuse_twins(&self, figure: &Figure) -> Result<()> {
+        let letters = layout::letters(figure);
+        for ((_, _, panel), page) in pages(figure).zip(&self.pages) {
+            let layers: Vec<_> = panel.layers.iter().zip(&page.styles).zip(&page.entries).collect();
+            for (index, ((layer, style), entry)) in layers.iter().enumerate() {
+                for ((other, its_style), its_entry) in &layers[..index] {
+                    let (Some(entry), Some(its_entry)) = (entry, its_entry) else { continue };
+                    let named = !self.texts[*entry].is_empty() && !self.texts[*its_entry].is_empty();
+                    if entry != its_entry
+                        && named
+                        && (chosen(layer) || chosen(other))
+                        && alike((layer, style), (other, its_style))
+                    {
+                        return Err(Error::Alike {
+                            panel: letters[page.panel].clone(),
+                            first: self.texts[*its_entry].clone(),
+                            second: self.texts[*entry].clone(),
+                        });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a colour, a stroke or a marker was asked for.
+fn chosen(layer: &Layer) -> bool {
+    let shape = match layer {
+        Layer::Line(line) => line.stroke.is_some(),
+        Layer::Markers(markers) => markers.marker.is_some(),
+        Layer::Guide(guide) => guide.stroke.is_some(),
+        _ => false,
+    };
+    shape || layer.colour().is_some()
+}
+
+/// Whether two layers of one kind cannot be told apart.
+fn alike((layer, style): (&Layer, &Style), (other, its): (&Layer, &Style)) -> bool {
+    match (layer, other) {
+        (Layer::Line(line), Layer::Line(other)) => {
+            style.colour == its.colour && style.stroke == its.stroke && line.width == other.width
+        }
+        (Layer::Markers(_), Layer::Markers(_)) => style.colour == its.colour && style.marker == its.marker,
+        (Layer::Guide(_), Layer::Guide(_)) => style.colour == its.colour && style.stroke == its.stroke,
+        _ => false,
+    }
+}
+
+/// Number in the palette of every group, and its own colour if it asked for one.
+struct Looks {
+    groups: BTreeMap<String, Look>,
+    /// Legend texts of guides and slopes in reading order: each has a dash pattern of its own.
+    ruled: Vec<String>,
+}
+
 #[derive(Clone, Debug)]
 struct Look {
     index: usize,
     colour: Option<String>,
 }
 
-/// Guides and slopes are drawn in ink and take no palette entry.
-fn takes_a_number(layer: &Layer) -> bool {
-    !matches!(layer, Layer::Guide(_) | Layer::Slope(_) | Layer::HeatMap(_))
-}
-
-/// The layers of all panels and insets in reading order.
-fn every_layer(figure: &Figure) -> impl Iterator<Item = &Layer> {
-    figure.panels.iter().flat_map(|panel| {
-        panel.layers.iter().chain(panel.insets.iter().flat_map(|inset| &inset.panel.layers))
-    })
-}
-
-impl Book {
-    /// Numbers the named series in reading order; the first colour given in a series is the colour of all its layers.
-    pub(crate) fn new(figure: &Figure) -> Result<Self> {
-        let mut series: BTreeMap<String, Look> = BTreeMap::new();
-        let mut next = 0;
-        for layer in every_layer(figure).filter(|layer| takes_a_number(layer)) {
-            let Some(name) = layer.series() else { continue };
-            let given = layer.colour().map(|colour| Ok((colour, palette::hex(colour)?))).transpose()?;
-            let look = series.entry(name.to_owned()).or_insert_with(|| {
-                next += 1;
-                Look { index: next - 1, colour: None }
-            });
-            if let (Some((colour, hex)), None) = (given, &look.colour) {
-                look.colour = Some(hex);
-                if let Colour::Palette(index) = colour {
-                    look.index = *index;
+impl Looks {
+    /// A group takes the first number that no other group of its panels has; those of several panels choose first. Colours that
+    /// are asked for are kept free.
+    fn new(figure: &Figure, together: bool) -> Result<Self> {
+        // Names in reading order, with the panels that have them and the colour that was asked for first.
+        let mut names: Vec<&str> = Vec::new();
+        let mut found: BTreeMap<&str, (BTreeSet<usize>, Option<Colour>)> = BTreeMap::new();
+        let mut ruled: Vec<String> = Vec::new();
+        for (place, _, panel) in pages(figure) {
+            for layer in &panel.layers {
+                if let Some(colour) = layer.colour() {
+                    palette::hex(colour)?;
                 }
-            }
-        }
-        let mut names: Vec<String> = Vec::new();
-        for name in every_layer(figure).filter_map(Layer::series) {
-            if !names.iter().any(|known| known == name) {
-                names.push(name.to_owned());
-            }
-        }
-        Ok(Self { series, names })
-    }
-
-    /// Number of a series in the figure.
-    pub(crate) fn number(&self, name: &str) -> Option<usize> {
-        self.names.iter().position(|known| known == name)
-    }
-
-    /// Styles of the layers of a panel. Layers without a name take the numbers after those already used in the panel.
-    pub(crate) fn styles(&self, panel: &Panel) -> Result<Vec<Style>> {
-        let mut next = 0;
-        panel.layers.iter().map(|layer| self.style(layer, &mut next)).collect()
-    }
-
-    fn style(&self, layer: &Layer, next: &mut usize) -> Result<Style> {
-        let own = layer.colour().map(palette::hex).transpose()?;
-        let (colour, stroke) = match layer {
-            Layer::Guide(guide) => (own.unwrap_or_else(ink), guide.stroke.unwrap_or(Stroke::Dashed)),
-            Layer::Slope(_) | Layer::HeatMap(_) => (own.unwrap_or_else(ink), Stroke::Dashed),
-            _ => {
-                let look =
-                    layer.series().and_then(|name| self.series.get(name)).cloned().unwrap_or_else(|| {
-                        let index =
-                            if let Some(Colour::Palette(index)) = layer.colour() { *index } else { *next };
-                        Look { index, colour: None }
-                    });
-                *next = (*next).max(look.index + 1);
-                let colour = own.or(look.colour).unwrap_or_else(|| palette::colour(look.index).to_owned());
-                let stroke = match layer {
-                    Layer::Line(line) => line.stroke.unwrap_or_else(|| palette::stroke(look.index)),
-                    _ => palette::stroke(look.index),
-                };
-                let marker = match layer {
-                    Layer::Markers(markers) => markers.marker,
-                    _ => None,
-                };
-                return Ok(Style {
-                    colour,
-                    stroke,
-                    marker: marker.unwrap_or_else(|| palette::marker(look.index)),
-                });
-            }
-        };
-        Ok(Style { colour, stroke, marker: Marker::Circle })
-    }
-
-    /// Entries of the legend shared by several panels, in order of appearance.
-    pub(crate) fn entries<'a>(&self, panels: impl IntoIterator<Item = &'a Panel>) -> Result<Vec<Entry>> {
-        let mut names: Vec<String> = Vec::new();
-        let mut entries: Vec<Entry> = Vec::new();
-        for panel in panels {
-            for (layer, style) in panel.layers.iter().zip(self.styles(panel)?) {
                 let Some(name) = layer.series() else { continue };
-                let place = names.iter().position(|known| known == name).unwrap_or_else(|| {
-                    names.push(name.to_owned());
-                    entries.push(Entry { series: self.number(name).unwrap_or_default(), ..Entry::default() });
-                    names.len() - 1
-                });
-                let entry = &mut entries[place];
-                if let (true, Some(text)) = (entry.text.is_empty(), layer.legend()) {
-                    text.clone_into(&mut entry.text);
+                if is_ink(layer) {
+                    if !ruled.iter().any(|known| known == name) {
+                        ruled.push(name.to_owned());
+                    }
+                    continue;
                 }
-                entry.add(layer, style);
+                if !found.contains_key(name) {
+                    names.push(name);
+                }
+                let entry = found.entry(name).or_default();
+                entry.0.insert(if together { 0 } else { place });
+                if entry.1.is_none() {
+                    entry.1 = layer.colour().cloned();
+                }
             }
         }
-        entries.retain(|entry| !entry.text.is_empty());
-        Ok(entries)
+        // Groups of several panels meet in one legend, whichever panels these are.
+        for (panels, _) in found.values_mut().filter(|(panels, _)| panels.len() > 1) {
+            panels.insert(usize::MAX);
+        }
+        // First what was asked for, then groups of several panels, then those of one.
+        let rank = |name: &str| match &found[name] {
+            (_, Some(Colour::Palette(_))) => 0,
+            (panels, _) if panels.len() > 1 => 1,
+            _ => 2,
+        };
+        names.sort_by_key(|name| rank(name));
+        let mut groups: BTreeMap<String, Look> = BTreeMap::new();
+        let mut taken: BTreeSet<(usize, usize)> = BTreeSet::new();
+        for name in names {
+            let (panels, colour) = &found[name];
+            let index = match colour {
+                Some(Colour::Palette(index)) => *index,
+                _ => {
+                    let free = |index: &usize| panels.iter().all(|panel| !taken.contains(&(*panel, *index)));
+                    (0..).find(free).unwrap_or_default()
+                }
+            };
+            taken.extend(panels.iter().map(|panel| (*panel, index)));
+            let colour = colour.as_ref().map(palette::hex).transpose()?;
+            groups.insert(name.to_owned(), Look { index, colour });
+        }
+        Ok(Self { groups, ruled })
+    }
+
+    /// Styles of the layers of a panel. Layers without a name take the numbers after those already used in the panel. Lines of one
+    /// group with texts of their own take one dash pattern each, and markers one shape each.
+    fn styles(&self, panel: &Panel) -> Result<Vec<Style>> {
+        let mut next = 0;
+        let mut styles = Vec::new();
+        for (place, layer) in panel.layers.iter().enumerate() {
+            styles.push(self.style(layer, &panel.layers[..place], &mut next)?);
+        }
+        Ok(styles)
+    }
+
+    fn style(&self, layer: &Layer, before: &[Layer], next: &mut usize) -> Result<Style> {
+        let own = layer.colour().map(palette::hex).transpose()?;
+        if is_ink(layer) {
+            let rank = layer.legend().and_then(|text| self.ruled.iter().position(|known| known == text));
+            let automatic = palette::ruled(rank.unwrap_or_default());
+            let stroke = match layer {
+                Layer::Guide(guide) => guide.stroke.unwrap_or(automatic),
+                _ => automatic,
+            };
+            let colour = own.unwrap_or_else(|| palette::INK.to_owned());
+            return Ok(Style { colour, stroke, marker: Marker::Circle });
+        }
+        let look = layer.series().and_then(|name| self.groups.get(name)).cloned().unwrap_or_else(|| {
+            let index = if let Some(Colour::Palette(index)) = layer.colour() { *index } else { *next };
+            Look { index, colour: None }
+        });
+        *next = (*next).max(look.index + 1);
+        let colour = own.or(look.colour).unwrap_or_else(|| palette::colour(look.index).to_owned());
+        let rank = rank_in_group(layer, before);
+        let stroke = match layer {
+            Layer::Line(line) => line.stroke.unwrap_or_else(|| palette::stroke(look.index, rank)),
+            _ => palette::stroke(look.index, 0),
+        };
+        let marker = match layer {
+            Layer::Markers(markers) => markers.marker,
+            _ => None,
+        };
+        Ok(Style { colour, stroke, marker: marker.unwrap_or_else(|| palette::marker(look.index + rank)) })
     }
 }
 
-impl Entry {
-    fn add(&mut self, layer: &Layer, style: Style) {
-        let Style { colour, stroke, marker } = style;
-        match layer {
-            Layer::Line(_) | Layer::Guide(_) | Layer::Slope(_) | Layer::Density(_) => {
-                self.line.get_or_insert((colour, stroke));
-            }
-            Layer::Histogram(histogram) if histogram.style == HistogramStyle::Steps => {
-                self.line.get_or_insert((colour, stroke));
-            }
-            Layer::Histogram(_) => {
-                self.bar.get_or_insert(colour);
-            }
-            Layer::Band(_) => {
-                self.band.get_or_insert(colour);
-            }
-            Layer::Markers(_) => {
-                self.marker.get_or_insert((colour, marker));
-            }
-            Layer::HeatMap(_) => {}
+/// How many other texts layers of the same kind and group have had in this panel.
+fn rank_in_group(layer: &Layer, before: &[Layer]) -> usize {
+    let Some(text) = layer.legend() else { return 0 };
+    let family = before.iter().filter(|other| {
+        other.kind() == layer.kind() && other.series() == layer.series() && other.legend().is_some()
+    });
+    let texts: Vec<&str> = family.filter_map(Layer::legend).collect();
+    let mut distinct: Vec<&str> = Vec::new();
+    for known in texts {
+        if !distinct.contains(&known) {
+            distinct.push(known);
         }
     }
-}
-
-fn ink() -> String {
-    palette::INK.to_owned()
-}
-
-/// Where the legend of `panel` goes.
-pub(crate) fn legend_of(figure: &Figure, panel: &Panel) -> Legend {
-    panel.legend.unwrap_or(figure.legend)
+    distinct.iter().position(|known| *known == text).unwrap_or(distinct.len())
 }
 
 #[cfg(test)]
@@ -191,38 +268,74 @@ mod tests {
         Layer::Line(Line { group: group.map(Into::into), legend: legend.map(Into::into), ..Line::default() })
     }
 
+    fn figure(panels: Vec<Vec<Layer>>) -> Figure {
+        let panels = panels.into_iter().map(|layers| Panel { layers, ..Panel::default() }).collect();
+        Figure { panels, ..Figure::default() }
+    }
+
     #[test]
     fn one_group_has_one_colour_and_one_entry_with_all_its_parts() {
         let band = Layer::Band(Band { group: Some("b".into()), ..Band::default() });
         let points = Layer::Markers(Markers { group: Some("b".into()), ..Markers::default() });
-        let layers = vec![line(Some("a"), Some("A")), line(Some("b"), Some("B")), band, points];
-        let figure = Figure { panels: vec![Panel { layers, ..Panel::default() }], ..Figure::default() };
+        let figure = figure(vec![vec![line(Some("a"), Some("A")), line(Some("b"), Some("B")), band, points]]);
         let book = Book::new(&figure).unwrap();
-        let styles = book.styles(&figure.panels[0]).unwrap();
-        assert!(styles[1..].iter().all(|style| style.colour == palette::colour(1)));
-        let entries = book.entries(&figure.panels).unwrap();
+        assert!(book.pages[0].styles[1..].iter().all(|style| style.colour == palette::colour(1)));
+        let entries = book.below_all(&figure);
         assert_eq!(entries.len(), 2);
         assert!(entries[1].line.is_some() && entries[1].band.is_some() && entries[1].marker.is_some());
     }
 
     #[test]
     fn the_same_legend_text_in_two_panels_is_one_series() {
-        let panel = |legend: &str| Panel { layers: vec![line(None, Some(legend))], ..Panel::default() };
-        let figure = Figure { panels: vec![panel("p"), panel("q"), panel("p")], ..Figure::default() };
+        let panel = |legend: &str| vec![line(None, Some(legend))];
+        let figure = figure(vec![panel("p"), panel("q"), panel("p")]);
         let book = Book::new(&figure).unwrap();
-        assert_eq!(book.entries(&figure.panels).unwrap().len(), 2);
-        assert_eq!(book.styles(&figure.panels[2]).unwrap()[0].colour, palette::colour(0));
+        assert_eq!(book.below_all(&figure).len(), 2);
+        assert_eq!(book.pages[2].styles[0].colour, palette::colour(0));
     }
 
     #[test]
     fn unnamed_layers_take_the_next_free_colours_of_their_panel() {
-        let panel = Panel { layers: vec![line(None, None), line(None, None)], ..Panel::default() };
-        let figure = Figure { panels: vec![panel.clone(), panel], ..Figure::default() };
-        let book = Book::new(&figure).unwrap();
-        for panel in &figure.panels {
-            let colours: Vec<String> =
-                book.styles(panel).unwrap().into_iter().map(|style| style.colour).collect();
+        let panel = || vec![line(None, None), line(None, None)];
+        let book = Book::new(&figure(vec![panel(), panel()])).unwrap();
+        for page in &book.pages {
+            let colours: Vec<&str> = page.styles.iter().map(|style| style.colour.as_str()).collect();
             assert_eq!(colours, [palette::colour(0), palette::colour(1)]);
         }
+    }
+
+    fn coloured(legend: &str, colour: usize, stroke: Option<Stroke>) -> Layer {
+        let (legend, colour) = (Some(legend.into()), Some(Colour::Palette(colour)));
+        Layer::Line(Line { legend, colour, stroke, ..Line::default() })
+    }
+
+    #[test]
+    fn a_colour_that_was_asked_for_is_given_to_nobody_else() {
+        let figure = figure(vec![vec![line(None, Some("a")), coloured("b", 0, None), line(None, Some("c"))]]);
+        let book = Book::new(&figure).unwrap();
+        let colours: Vec<&str> = book.pages[0].styles.iter().map(|style| style.colour.as_str()).collect();
+        assert_eq!(colours, [1, 0, 2].map(palette::colour));
+    }
+
+    #[test]
+    fn what_meets_in_the_legend_below_the_figure_differs_there() {
+        let [a, b] =
+            ["a", "b"].map(|name| vec![line(None, Some(name)), line(None, Some(&format!("{name}'")))]);
+        let [c, d] = ["c", "d"].map(|name| vec![line(None, Some(name))]);
+        let figure = figure(vec![a.clone(), [a, c].concat(), b.clone(), [b, d].concat()]);
+        let book = Book::new(&figure).unwrap();
+        let shared: Vec<_> = book.below_all(&figure).into_iter().map(|entry| entry.line).collect();
+        assert_eq!(shared.len(), 4);
+        assert!((0..4).all(|i| (0..i).all(|j| shared[i] != shared[j])));
+    }
+
+    #[test]
+    fn two_entries_that_look_the_same_are_refused_by_name() {
+        let twins = figure(vec![vec![coloured("first", 2, None), coloured("second", 2, None)]]);
+        let message = Book::new(&twins).unwrap_err().to_string();
+        assert!(message.contains("`first` and `second`") && message.contains("hint"), "{message}");
+        let apart =
+            figure(vec![vec![coloured("first", 2, None), coloured("second", 2, Some(Stroke::Dotted))]]);
+        assert!(Book::new(&apart).is_ok());
     }
 }

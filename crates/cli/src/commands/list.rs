@@ -1,7 +1,7 @@
 //! `didact list`: what there is, one line each; `didact list quantities NAME` and `didact list papers NAME` say more of one.
 
 use crate::exit::Ending;
-use crate::papers::{self, Paper, PlannedCost};
+use crate::papers::{self, Covered, Paper, PlannedCost};
 use didact_experiment::engines::EngineSpec;
 use didact_experiment::source::nearest;
 use didact_experiment::{Diagnostic, Size, quantities};
@@ -129,12 +129,29 @@ pub(crate) fn papers(papers: &[Paper], as_json: bool) -> Result<(), Diagnostic> 
         return Ok(());
     }
     say!("papers");
-    say!("  {:<24} {:>7}  {:>10} {:>10} {:>10}  title", "key", "figures", "--quick", "normal", "--full");
+    say!(
+        "  {:<24} {:>7} {:>9}  {:>10} {:>10} {:>10}  title",
+        "key",
+        "figures",
+        "covered",
+        "--quick",
+        "normal",
+        "--full"
+    );
     for (paper, costs) in papers.iter().zip(&costs) {
         let [quick, normal, full] = costs.map(PlannedCost::words);
         let figures = paper.figures.len();
-        say!("  {:<24} {figures:>7}  {quick:>10} {normal:>10} {full:>10}  {}", paper.key, paper.row.title);
+        let covered =
+            paper.covered().map_or_else(String::new, |counts| counts.map(|n| n.to_string()).join("/"));
+        say!(
+            "  {:<24} {figures:>7} {covered:>9}  {quick:>10} {normal:>10} {full:>10}  {}",
+            paper.key,
+            paper.row.title
+        );
     }
+    say!(
+        "  covered: figures, tables and theorems of the source that are the same here, partly here, missing; `didact list papers KEY` names them"
+    );
     say!(
         "  times: seconds of one core as the planner estimates them, not measured; `+` where scans come on top, which it cannot estimate"
     );
@@ -164,6 +181,13 @@ fn paper(key: &str, as_json: bool) -> Result<(), Diagnostic> {
     for (paper, figure) in figures {
         say!("  {:<44} {}", format!("{}/{}", paper.key, figure.name), figure.title());
     }
+    if !row.coverage.is_empty() {
+        say!("what of the source is here");
+    }
+    for Covered { item, figures, state, why } in &row.coverage {
+        let shown = if why.is_empty() { figures.join(", ") } else { why.clone() };
+        say!("  {:<8} {item}: {shown}", state.word());
+    }
     Ok(())
 }
 
@@ -171,7 +195,10 @@ fn paper_json(paper: &Paper) -> Value {
     let row = &paper.row;
     let figure =
         |f: &papers::PaperFigure| json!({"figure": format!("{}/{}", paper.key, f.name), "title": f.title()});
+    let covered =
+        |c: &Covered| json!({"item": c.item, "figures": c.figures, "state": c.state.word(), "why": c.why});
     json!({"key": paper.key, "title": row.title, "citation": row.citation, "locator": row.locator,
            "families": row.families, "guide": row.guide, "golden": row.golden, "derivation": row.derivation,
-           "figures": paper.figures.iter().map(figure).collect::<Vec<_>>()})
+           "figures": paper.figures.iter().map(figure).collect::<Vec<_>>(),
+           "coverage": row.coverage.iter().map(covered).collect::<Vec<_>>()})
 }

@@ -175,8 +175,8 @@ struct Look<'a> {
 
 impl<'a> Look<'a> {
     fn new(series: &'a Series, point: &Point) -> Self {
-        let fill = |text: &Option<String>| text.as_ref().map(|t| point.fill(t));
-        Self { series, legend: fill(&series.legend), group: fill(&series.group) }
+        let legend = series.legend.as_ref().map(|text| point.fill_label(text));
+        Self { series, legend, group: series.group.as_ref().map(|text| point.fill(text)) }
     }
 
     fn line(&self, x: Vec<f64>, y: Vec<f64>) -> Layer {

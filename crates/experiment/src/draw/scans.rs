@@ -130,10 +130,12 @@ fn drawn(look: &Look, x: Vec<f64>, y: Vec<f64>) -> Layer {
 fn guides(scan: &Scan, series: &Series) -> Result<Vec<Layer>, String> {
     let x = needed(series.x.as_ref(), &scan.name, "x")?;
     let mut layers = Vec::new();
+    // One entry of the legend, named after the first, stands for all.
+    let first = rows(scan, series).next().and_then(|(point, _)| Look::new(series, point).legend);
     for (point, entries) in rows(scan, series) {
         let at = coordinate(scan, point, entries, x)?;
         if at.is_finite() {
-            let legend = layers.is_empty().then(|| Look::new(series, point).legend).flatten();
+            let legend = first.clone();
             let (colour, stroke) = (series.colour.clone(), series.stroke);
             layers.push(Layer::Guide(Guide { x: Some(at), y: None, legend, colour, stroke }));
         }

@@ -1,12 +1,12 @@
 //! Legends: rows below the figure, or columns inside a panel.
 
 use super::{BLACK, Canvas, curves, fill, group, histogram, pen, points};
+use crate::entries::Entry;
 use crate::error::Result;
 use crate::label::Block;
 use crate::layer::Stroke;
 use crate::plan::Sizes;
 use crate::scene::{Item, Path, Rect, Role};
-use crate::series::Entry;
 use crate::tex::Typesetter;
 
 /// Lengths in points: the sample of line and marker, from it to the text, between columns and between rows.
@@ -87,7 +87,7 @@ impl Layout {
             let first = items.len();
             sample(items, entry, x, y + self.row_heights[row] / 2.0, sizes);
             text.draw_left(items, x + SAMPLE + GAP, text_top, BLACK);
-            group(items, first, Role::Entry(entry.series));
+            group(items, first, Role::Entry(entry.number));
         }
     }
 }
@@ -115,7 +115,7 @@ fn sample(items: &mut Vec<Item>, entry: &Entry, left: f64, y: f64, sizes: &Sizes
         items.push(Item::Path { path, fill: None, pen: Some(pen(colour, sizes.curve, *stroke)) });
     }
     if let Some((colour, marker)) = &entry.marker {
-        if entry.line.is_none() {
+        if entry.line.is_none() && entry.errors {
             let mut path = Path::default();
             path.segment(centre, y - 4.0, centre, y + 4.0);
             items.push(Item::Path {

@@ -11,13 +11,13 @@ pub(crate) mod legend;
 mod points;
 
 use crate::error::Result;
-use crate::figure::{Legend, Panel};
+use crate::figure::{Figure, Legend, Panel};
 use crate::layer::{Layer, Marker, Stroke};
 use crate::place::Occupancy;
 use crate::plan::{PanelPlan, Sizes};
 use crate::scale::View;
 use crate::scene::{Fill, Item, Path, Pen, Placed, Rect, Role};
-use crate::series::{Book, Style};
+use crate::series::{Book, Page, Style};
 use crate::tex::Typesetter;
 
 /// Frames, ticks and labels.
@@ -26,6 +26,7 @@ pub(crate) const BLACK: &str = "#1a1a1a";
 /// What every panel of a figure shares.
 pub(crate) struct Context<'a> {
     pub(crate) typesetter: &'a Typesetter,
+    pub(crate) figure: &'a Figure,
     pub(crate) book: &'a Book,
 }
 
@@ -35,6 +36,20 @@ pub(crate) struct Drawn {
     pub(crate) placed: Vec<Placed>,
     /// Fraction of the frame to leave empty at the top for the legend, if there was no room for it.
     pub(crate) headroom: f64,
+}
+
+impl Drawn {
+    /// Puts a legend below the panel, as a part of it: it moves with the panel on narrow pages.
+    pub(crate) fn add_legend(&mut self, legend: &legend::Layout, (left, top): (f64, f64)) {
+        if let (Some(Item::Group { items, .. }), Some(placed)) =
+            (self.items.first_mut(), self.placed.first_mut())
+        {
+            legend.draw(items, left, top, &Sizes::PANEL);
+            placed.outer.left = placed.outer.left.min(left);
+            placed.outer.right = placed.outer.right.max(left + legend.width());
+            placed.outer.bottom = top + legend.height();
+        }
+    }
 }
 
 /// A panel being drawn.
@@ -72,14 +87,14 @@ pub(crate) fn panel(
         above: Vec::new(),
         occupancy: Occupancy::new(frame),
     };
-    let styles = context.book.styles(panel)?;
-    let mut layers: Vec<(usize, (&Layer, &Style))> = panel.layers.iter().zip(&styles).enumerate().collect();
+    let Page { styles, entries, .. } = &context.book.pages[number];
+    let mut layers: Vec<(usize, (&Layer, &Style))> = panel.layers.iter().zip(styles).enumerate().collect();
     layers.sort_by_key(|(_, (layer, _))| depth(layer));
     for (index, (layer, style)) in layers {
-        canvas.layer(index, layer, style)?;
+        canvas.layer(index, layer, style, entries[index])?;
     }
     // Labels of slopes choose their side once all data are known.
-    for (layer, style) in panel.layers.iter().zip(&styles) {
+    for (layer, style) in panel.layers.iter().zip(styles) {
         if let Layer::Slope(slope) = layer {
             let before = canvas.above.len();
             guides::label(&mut canvas, slope, style)?;
@@ -99,7 +114,7 @@ pub(crate) fn panel(
     }
     let mut headroom = 0.0;
     if legend == Legend::Inside {
-        headroom = legend::inside(&mut canvas, &context.book.entries([panel])?, &mut later)?;
+        headroom = legend::inside(&mut canvas, &context.book.inside(context.figure, number), &mut later)?;
     }
     let mut items = vec![Item::Clipped { to: frame, items: canvas.inside }];
     axes::draw(&mut items, plan, frame);
@@ -135,7 +150,7 @@ fn depth(layer: &Layer) -> u8 {
 }
 
 impl Canvas<'_> {
-    fn layer(&mut self, index: usize, layer: &Layer, style: &Style) -> Result<()> {
+    fn layer(&mut self, index: usize, layer: &Layer, style: &Style, series: Option<usize>) -> Result<()> {
         let (inside, above) = (self.inside.len(), self.above.len());
         match layer {
             Layer::Line(line) => curves::line(self, line, style),
@@ -147,7 +162,6 @@ impl Canvas<'_> {
             Layer::Guide(guide) => guides::guide(self, guide, style),
             Layer::Slope(slope) => guides::slope(self, slope, style),
         }
-        let series = layer.series().and_then(|name| self.context.book.number(name));
         let role = Role::Layer { layer: index, series };
         group(&mut self.inside, inside, role);
         group(&mut self.above, above, role);

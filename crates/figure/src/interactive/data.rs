@@ -55,9 +55,8 @@ impl Data {
                 (&inset.panel, format!("{letter} inset{number}").trim().to_owned())
             });
             for (own, name) in std::iter::once((panel, letter.clone())).chain(insets) {
-                let title = |series: &str| title(series, [own, panel], figure);
                 if let Some(placed) = placed.next() {
-                    panels.push(PanelData::new(own, name, book, title, *placed));
+                    panels.push(PanelData::new(own, name, book, panels.len(), *placed));
                 }
             }
         }
@@ -133,15 +132,9 @@ impl Data {
 }
 
 impl PanelData {
-    fn new(
-        panel: &Panel,
-        name: String,
-        book: &Book,
-        title: impl Fn(&str) -> Option<String>,
-        placed: Placed,
-    ) -> Self {
+    fn new(panel: &Panel, name: String, book: &Book, number: usize, placed: Placed) -> Self {
         let marker = |index: usize| {
-            let style = book.styles(panel).ok()?.into_iter().nth(index)?;
+            let style = book.pages[number].styles.get(index)?;
             let mut path = crate::scene::Path::default();
             draw::marker(&mut path, style.marker, placed.marker);
             Some(svg::path_data(&path, 2))
@@ -149,8 +142,9 @@ impl PanelData {
         let layers = panel.layers.iter().enumerate().map(|(index, layer)| {
             let mut data = LayerData::new(layer);
             data.layer = index;
-            data.series = layer.series().and_then(|name| book.number(name));
-            data.name = layer.series().and_then(&title).unwrap_or_else(|| data.kind.to_owned());
+            data.series = book.pages[number].entries[index];
+            let text = data.series.map(|entry| plain(&book.texts[entry])).filter(|text| !text.is_empty());
+            data.name = text.unwrap_or_else(|| data.kind.to_owned());
             data.marker = if data.kind == "markers" { marker(index) } else { None };
             data
         });
@@ -224,20 +218,6 @@ impl LayerData {
     pub(super) fn column(&self, name: &str) -> Option<&[f64]> {
         self.columns.iter().find(|(own, _)| *own == name).map(|(_, values)| values.as_slice())
     }
-}
-
-/// What a series is called: the legend text that it has in its panel, or in the panel around its inset, or in all others if they
-/// agree. A group may join series of one colour that are different things in different panels.
-fn title(series: &str, nearest: [&Panel; 2], figure: &Figure) -> Option<String> {
-    let legend = |panel: &Panel| {
-        let mut own = panel.layers.iter().filter(|layer| layer.series() == Some(series));
-        own.find_map(Layer::legend).map(plain)
-    };
-    nearest.into_iter().find_map(legend).or_else(|| {
-        let mut all: Vec<String> = figure.panels.iter().filter_map(legend).collect();
-        all.dedup();
-        (all.len() == 1).then(|| all.remove(0))
-    })
 }
 
 /// At most `cap` of the first `length` numbers, evenly spaced, both ends among them.
