@@ -25,7 +25,7 @@ pub fn step<D: Device>(
     };
     let mut network = Network::new(device, SIZES, (models, 10), None, &values)?;
     let mut pass = Pass::new(device, &network, batch)?;
-    let images = made::stripes(batch, (10, SIZES.side), 0.0, 1);
+    let images = made::stripes(batch, (10, SIZES.side), (0.0, 45.0), 1);
     let loaded = Loaded::new(device, &images)?;
     let indices = device.upload_words(&(0..batch as u32).collect::<Vec<u32>>().repeat(models))?;
     let warm = (steps / 5).max(1);

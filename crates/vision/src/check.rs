@@ -174,7 +174,7 @@ fn training<D: Device>(d: &D, lora: Option<Lora>) -> Result<Outputs, DeviceError
     };
     let mut network = Network::new(d, a, (3, 4), lora, &values)?;
     let mut pass = Pass::new(d, &network, 32)?;
-    let loaded = Loaded::new(d, &made::stripes(96, (4, 12), 0.0, 5))?;
+    let loaded = Loaded::new(d, &made::stripes(96, (4, 12), (0.0, 45.0), 5))?;
     let order: Vec<u32> = (0..96 * 3).map(|i| i % 96).collect();
     let indices = d.upload_words(&order)?;
     let (mut all, mut losses) = (Outputs::new(), Vec::new());

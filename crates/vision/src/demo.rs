@@ -22,7 +22,7 @@ pub enum Scale {
 /// What is learned and how.
 pub fn protocol(scale: Scale) -> Protocol {
     let tiny = scale == Scale::Tiny;
-    let pretraining = Optimiser { epochs: if tiny { 6 } else { 30 }, batch: 32, rate: 3e-3, decay: 1e-4 };
+    let pretraining = Optimiser { epochs: if tiny { 6 } else { 16 }, batch: 32, rate: 3e-3, decay: 1e-4 };
     Protocol {
         name: "demo".into(),
         published: "no experiment of the paper".into(),
@@ -37,20 +37,23 @@ pub fn protocol(scale: Scale) -> Protocol {
         },
         held_out: 0.0,
         pretraining,
-        checkpoints: if tiny { vec![1, 6] } else { vec![2, 8, 30] },
+        checkpoints: if tiny { vec![1, 6] } else { vec![1, 4, 16] },
         per_class: if tiny { 24 } else { 50 },
         lora: Lora { rank: 2, alpha: 2.0 },
         keeps_head: false,
-        adaptation: Optimiser { epochs: if tiny { 6 } else { 40 }, ..pretraining },
+        adaptation: Optimiser { epochs: if tiny { 6 } else { 30 }, ..pretraining },
         choices: Vec::new(),
     }
 }
 
 /// Stripes of four directions, and the same turned.
 pub fn data(scale: Scale) -> Data {
-    let (train, test) = if scale == Scale::Tiny { (320, 128) } else { (2000, 800) };
+    let (train, test, noise) = if scale == Scale::Tiny { (320, 128, 45.0) } else { (1500, 600, 100.0) };
     let of = |turn: f64, seed: u64| {
-        [made::stripes(train, (4, 12), turn, seed), made::stripes(test, (4, 12), turn, seed + 1)]
+        [seed, seed + 1].map(|seed| {
+            let count = if seed % 2 == 1 { train } else { test };
+            made::stripes(count, (4, 12), (turn, noise), seed)
+        })
     };
     Data { source: of(0.0, 1), downstream: of(0.35, 3), stand_ins: Vec::new() }
 }

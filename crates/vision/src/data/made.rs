@@ -81,8 +81,14 @@ pub fn coloured_digits(digits: &Images, pictures: &Images, seed: u64) -> Result<
     Ok(out)
 }
 
-/// Small pictures for the demo and the tests: the class is the direction and the wavelength of stripes, with a random phase and noise.
-pub fn stripes(count: usize, (classes, side): (usize, usize), turn: f64, seed: u64) -> Images {
+/// Small pictures for the demo and the tests: the class is the direction of stripes, with a random phase, and noise of this deviation in
+/// steps of 255.
+pub fn stripes(
+    count: usize,
+    (classes, side): (usize, usize),
+    (turn, noise): (f64, f64),
+    seed: u64,
+) -> Images {
     let mut out = Images { name: "stripes".into(), channels: 1, side, classes, ..Images::default() };
     for index in 0..count {
         let random = &mut stream(seed, index, 3);
@@ -93,7 +99,7 @@ pub fn stripes(count: usize, (classes, side): (usize, usize), turn: f64, seed: u
         for pixel in 0..side * side {
             let (y, x) = ((pixel / side) as f64, (pixel % side) as f64);
             let wave = (2.0 * PI * (x * cos + y * sin) / 5.0 + phase).sin();
-            let value = 127.5 + 60.0 * wave + 45.0 * random.normal();
+            let value = 127.5 + 60.0 * wave + noise * random.normal();
             out.pixels.push(value.round().clamp(0.0, 255.0) as u8);
         }
         out.labels.push(label as u32);
@@ -107,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_rotation_by_a_quarter_turns_the_image_and_noise_has_its_deviation() {
-        let mut one = stripes(1, (2, 5), 0.0, 3);
+        let mut one = stripes(1, (2, 5), (0.0, 45.0), 3);
         one.pixels = (0..25).map(|i| 10 * i).collect();
         let turned = shifted(&one, 90.0, 0.0, 1);
         // The image at (y, x) is that at (−x, y) about the centre: the first row comes from a column.

@@ -1,6 +1,7 @@
 //! What crosses modules.
 
 mod demo;
+mod figures;
 mod gradients;
 mod pytorch;
 mod resume;
