@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
 
     /// Names of the arrays, in the order of the file.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'a str> + '_ {
-        self.files.iter().filter_map(|(file, ..)| file.strip_suffix(".npy"))
+        self.files.iter().filter_map(|entry| entry.name.strip_suffix(".npy"))
     }
 
     /// The array of this name; `None` if there is none or its bytes are damaged.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::figure::{Axis, Inset, Panel};
+use crate::figure::{Axis, Inset, Legend, Panel};
 use crate::layer::{ColourBar, HeatMap, Layer, Line};
 use crate::scene::Text;
 
