@@ -101,7 +101,8 @@ pub(crate) fn read(options: &RecordedOptions, source: &Source) -> Result<(Trajec
     let bytes =
         read_bounded(&place, LARGEST).map_err(|e| at(format!("cannot read `{}`: {e}", place.display())))?;
     let digest = disk::digest(&bytes);
-    let table = if options.path.ends_with(".npz") { of_npz(&bytes) } else { of_text(&bytes) };
+    let archive = place.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npz"));
+    let table = if archive { of_npz(&bytes) } else { of_text(&bytes) };
     let table = table.and_then(checked);
     let table = table.map_err(|why| {
         at(format!("`{}` is no table of a training: {why}", place.display()))
@@ -137,10 +138,11 @@ fn checked(table: Trajectory) -> Result<Trajectory, String> {
     if table.replicas() > 1_000_000 {
         return Err(format!("it has {} replicas; at most a million are read", table.replicas()));
     }
-    if let Some(pair) =
-        table.times.windows(2).find(|pair| pair[1].partial_cmp(&pair[0]) != Some(std::cmp::Ordering::Greater))
-    {
-        return Err(format!("its times do not increase: {} follows {}", pair[1], pair[0]));
+    // A time that is no number follows nothing.
+    let increases = |pair: &(&f64, &f64)| pair.1.partial_cmp(pair.0) == Some(std::cmp::Ordering::Greater);
+    let mut steps = table.times.iter().zip(table.times.iter().skip(1));
+    if let Some((before, after)) = steps.find(|pair| !increases(pair)) {
+        return Err(format!("its times do not increase: {after} follows {before}"));
     }
     if let Some(time) = table.times.iter().find(|time| !(time.is_finite() && **time >= 0.0)) {
         return Err(format!("the time {time} is no finite number from 0 on"));

@@ -94,7 +94,11 @@ impl Book {
                         && alike((layer, style), (other, its_style))
                     {
                         return Err(Error::Alike {
-                            panel: letters[page.panel].clone(),
+                            panel: if letters[page.panel].is_empty() {
+                                "1".into()
+                            } else {
+                                letters[page.panel].clone()
+                            },
                             first: self.texts[*its_entry].clone(),
                             second: self.texts[*entry].clone(),
                         });
@@ -108,13 +112,17 @@ impl Book {
 
 /// Whether a colour, a stroke or a marker was asked for.
 fn chosen(layer: &Layer) -> bool {
-    let shape = match layer {
+    shape_chosen(layer) || layer.colour().is_some()
+}
+
+/// Whether a stroke or a marker was asked for.
+fn shape_chosen(layer: &Layer) -> bool {
+    match layer {
         Layer::Line(line) => line.stroke.is_some(),
         Layer::Markers(markers) => markers.marker.is_some(),
         Layer::Guide(guide) => guide.stroke.is_some(),
         _ => false,
-    };
-    shape || layer.colour().is_some()
+    }
 }
 
 /// Whether two layers of one kind cannot be told apart.
@@ -187,12 +195,12 @@ impl Looks {
         let mut taken: BTreeSet<(usize, usize)> = BTreeSet::new();
         for name in names {
             let (panels, colour) = &found[name];
-            let index = match colour {
-                Some(Colour::Palette(index)) => *index,
-                _ => {
-                    let free = |index: &usize| panels.iter().all(|panel| !taken.contains(&(*panel, *index)));
-                    (0..).find(free).unwrap_or_default()
-                }
+            let index = if let Some(Colour::Palette(index)) = colour {
+                *index
+            } else {
+                let free = |index: &usize| panels.iter().all(|panel| !taken.contains(&(*panel, *index)));
+                // Every number taken is that of one group in one panel.
+                (0..=taken.len()).find(free).unwrap_or_default()
             };
             taken.extend(panels.iter().map(|panel| (*panel, index)));
             let colour = colour.as_ref().map(palette::hex).transpose()?;
@@ -243,11 +251,16 @@ impl Looks {
     }
 }
 
-/// How many other texts layers of the same kind and group have had in this panel.
+/// How many other texts layers of the same kind and group have had in this panel. Layers of one colour that was asked for, as the points
+/// of a sweep in a series with a colour, are told apart like those of a group, unless a stroke or a marker was asked for too.
 fn rank_in_group(layer: &Layer, before: &[Layer]) -> usize {
     let Some(text) = layer.legend() else { return 0 };
+    let one_colour =
+        |other: &Layer| layer.colour().is_some() && other.colour() == layer.colour() && !shape_chosen(other);
     let family = before.iter().filter(|other| {
-        other.kind() == layer.kind() && other.series() == layer.series() && other.legend().is_some()
+        other.kind() == layer.kind()
+            && (other.series() == layer.series() || one_colour(other))
+            && other.legend().is_some()
     });
     let texts: Vec<&str> = family.filter_map(Layer::legend).collect();
     let mut distinct: Vec<&str> = Vec::new();
@@ -331,11 +344,19 @@ mod tests {
 
     #[test]
     fn two_entries_that_look_the_same_are_refused_by_name() {
-        let twins = figure(vec![vec![coloured("first", 2, None), coloured("second", 2, None)]]);
-        let message = Book::new(&twins).unwrap_err().to_string();
+        let dotted = |legend: &str| coloured(legend, 2, Some(Stroke::Dotted));
+        let message =
+            Book::new(&figure(vec![vec![dotted("first"), dotted("second")]])).unwrap_err().to_string();
         assert!(message.contains("`first` and `second`") && message.contains("hint"), "{message}");
-        let apart =
-            figure(vec![vec![coloured("first", 2, None), coloured("second", 2, Some(Stroke::Dotted))]]);
-        assert!(Book::new(&apart).is_ok());
+        assert!(Book::new(&figure(vec![vec![coloured("first", 2, None), dotted("second")]])).is_ok());
+    }
+
+    #[test]
+    fn lines_of_one_colour_that_was_asked_for_have_strokes_of_their_own() {
+        let points = ["first", "second", "third"].map(|legend| coloured(legend, 2, None));
+        let book = Book::new(&figure(vec![points.to_vec()])).unwrap();
+        let styles = &book.pages[0].styles;
+        assert!(styles.iter().all(|style| style.colour == palette::colour(2)));
+        assert!((0..3).all(|i| (0..i).all(|j| styles[i].stroke != styles[j].stroke)));
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::data::made;
 use crate::device::{AdamW, Device};
-use crate::network::{Architecture, Backbone, Network, Pass, Values, draw, head};
-use crate::train::{Loaded, TrainingError, lanes};
+use crate::network::{Architecture, Backbone, ParameterValues, Pass, VisionNetwork, draw, head};
+use crate::train::{Loaded, NetworkTrainingError, lanes};
 use std::time::Instant;
 
 /// The network of the first protocol; the peers in `peers/` time the same.
@@ -16,14 +16,14 @@ pub fn step<D: Device>(
     models: usize,
     batch: usize,
     steps: usize,
-) -> Result<String, TrainingError> {
+) -> Result<String, NetworkTrainingError> {
     let numbers: Vec<u32> = (0..models as u32).collect();
-    let values = Values {
+    let values = ParameterValues {
         backbone: draw(&Backbone::new(&SIZES).layout, 1, &numbers, lanes::BACKBONE),
         head: draw(&head(&SIZES, 10), 1, &numbers, lanes::HEAD),
         adapters: Vec::new(),
     };
-    let mut network = Network::new(device, SIZES, (models, 10), None, &values)?;
+    let mut network = VisionNetwork::new(device, SIZES, (models, 10), None, &values)?;
     let mut pass = Pass::new(device, &network, batch)?;
     let images = made::stripes(batch, (10, SIZES.side), (0.0, 45.0), 1);
     let loaded = Loaded::new(device, &images)?;

@@ -1,8 +1,10 @@
 //! Every operation of a device, and a short training, compared with the processor in double precision.
 
 use crate::data::made;
-use crate::device::{AdamW, Cpu, Device, DeviceError, Heads, Operand, PADDING, Patches, Product, Rows};
-use crate::network::{Architecture, Backbone, Lora, Network, Pass, Values, adapters, draw, head};
+use crate::device::{AdamW, Cpu, Device, DeviceError, Heads, Operand, PADDING, Patches, Product, RowBlock};
+use crate::network::{
+    Architecture, Backbone, Lora, ParameterValues, Pass, VisionNetwork, adapters, draw, head,
+};
 use crate::train::{Loaded, lanes};
 use didact_math::random::{RngAddress, Stream};
 
@@ -22,11 +24,11 @@ pub const SINGLE: Tolerance = Tolerance { plain: 1e-5, product: 1e-3, training: 
 
 /// What was found.
 #[derive(Debug, Clone, Default)]
-pub struct Report {
+pub struct DeviceReport {
     lines: Vec<(String, f64, f64)>,
 }
 
-impl Report {
+impl DeviceReport {
     fn add(&mut self, what: &str, expected: &[f64], found: &[f64], tolerance: f64) {
         let norm = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();
         let difference: Vec<f64> = expected.iter().zip(found).map(|(a, b)| a - b).collect();
@@ -61,7 +63,7 @@ type Outputs = Vec<(&'static str, bool, Vec<f64>)>;
 /// All operations on the same random numbers; the flag says that there are products in it.
 fn operations<D: Device>(d: &D) -> Result<Outputs, DeviceError> {
     let mut all = Outputs::new();
-    let rows = Rows { models: 3, rows: 37, columns: 48 };
+    let rows = RowBlock { models: 3, rows: 37, columns: 48 };
     let n = rows.len();
     let up = |count: usize, lane: u16| d.upload(&numbers(count, lane));
     let (m, k, c) = (37, 50, 48);
@@ -165,14 +167,14 @@ fn operations<D: Device>(d: &D) -> Result<Outputs, DeviceError> {
 fn training<D: Device>(d: &D, lora: Option<Lora>) -> Result<Outputs, DeviceError> {
     let a = Architecture { channels: 1, side: 12, patch: 4, width: 32, depth: 2, heads: 2, expansion: 2 };
     let models = [0, 1, 2];
-    let values = Values {
+    let values = ParameterValues {
         backbone: draw(&Backbone::new(&a).layout, 2, &models, lanes::BACKBONE),
         head: draw(&head(&a, 4), 2, &models, lanes::HEAD),
         adapters: lora
             .map(|lora| draw(&adapters(&a, &lora), 2, &models, lanes::ADAPTERS))
             .unwrap_or_default(),
     };
-    let mut network = Network::new(d, a, (3, 4), lora, &values)?;
+    let mut network = VisionNetwork::new(d, a, (3, 4), lora, &values)?;
     let mut pass = Pass::new(d, &network, 32)?;
     let loaded = Loaded::new(d, &made::stripes(96, (4, 12), (0.0, 45.0), 5))?;
     let order: Vec<u32> = (0..96 * 3).map(|i| i % 96).collect();
@@ -211,9 +213,9 @@ fn training<D: Device>(d: &D, lora: Option<Lora>) -> Result<Outputs, DeviceError
 }
 
 /// Compares a device with the processor in double precision.
-pub fn compare<D: Device>(device: &D, tolerance: Tolerance) -> Result<Report, DeviceError> {
+pub fn compare<D: Device>(device: &D, tolerance: Tolerance) -> Result<DeviceReport, DeviceError> {
     let slow = Cpu::<f64>::new();
-    let mut report = Report::default();
+    let mut report = DeviceReport::default();
     for ((name, product, a), (_, _, b)) in operations(&slow)?.into_iter().zip(operations(device)?) {
         report.add(name, &a, &b, if product { tolerance.product } else { tolerance.plain });
     }

@@ -2,17 +2,17 @@
 
 use crate::data::made;
 use crate::device::Cpu;
-use crate::experiment::{Outcome, Setting, run};
+use crate::experiment::{TransferOutcome, TransferSetting, run};
 use crate::network::{Architecture, Lora};
 use crate::protocol::{Data, Optimiser, Protocol};
-use crate::train::TrainingError;
+use crate::train::NetworkTrainingError;
 use didact_experiment::{Experiment, Size, Source};
 use didact_model::NoMonitor;
 use std::path::Path;
 
 /// How large the demo is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
+pub enum DemoScale {
     /// Seconds, for a test.
     Tiny,
     /// Under two minutes.
@@ -20,8 +20,8 @@ pub enum Scale {
 }
 
 /// What is learned and how.
-pub fn protocol(scale: Scale) -> Protocol {
-    let tiny = scale == Scale::Tiny;
+pub fn protocol(scale: DemoScale) -> Protocol {
+    let tiny = scale == DemoScale::Tiny;
     let pretraining = Optimiser { epochs: if tiny { 6 } else { 16 }, batch: 32, rate: 3e-3, decay: 1e-4 };
     Protocol {
         name: "demo".into(),
@@ -47,8 +47,8 @@ pub fn protocol(scale: Scale) -> Protocol {
 }
 
 /// Stripes of four directions, and the same turned.
-pub fn data(scale: Scale) -> Data {
-    let (train, test, noise) = if scale == Scale::Tiny { (320, 128, 45.0) } else { (1500, 600, 100.0) };
+pub fn data(scale: DemoScale) -> Data {
+    let (train, test, noise) = if scale == DemoScale::Tiny { (320, 128, 45.0) } else { (1500, 600, 100.0) };
     let of = |turn: f64, seed: u64| {
         [seed, seed + 1].map(|seed| {
             let count = if seed % 2 == 1 { train } else { test };
@@ -60,14 +60,14 @@ pub fn data(scale: Scale) -> Data {
 
 /// Runs it on the processor, three seeds (two when tiny), and writes the description of its figure beside the tables.
 pub fn demo(
-    scale: Scale,
+    scale: DemoScale,
     folder: &Path,
     stopped: &dyn Fn() -> bool,
     tell: &dyn Fn(&str),
-) -> Result<Outcome, TrainingError> {
+) -> Result<TransferOutcome, NetworkTrainingError> {
     let device = Cpu::<f32>::new();
-    let seeds = if scale == Scale::Tiny { 2 } else { 3 };
-    let setting = Setting { device: &device, folder: folder.into(), seed: 7, seeds, stopped, tell };
+    let seeds = if scale == DemoScale::Tiny { 2 } else { 3 };
+    let setting = TransferSetting { device: &device, folder: folder.into(), seed: 7, seeds, stopped, tell };
     run(&protocol(scale), &data(scale), &setting)
 }
 

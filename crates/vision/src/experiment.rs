@@ -2,14 +2,14 @@
 
 use crate::data::Images;
 use crate::device::{Device, DeviceError};
-use crate::network::{Backbone, Values, adapters, draw, head};
+use crate::network::{Backbone, ParameterValues, adapters, draw, head};
 use crate::protocol::{Data, Protocol, kept, per_class};
 use crate::safetensors::{Arrays, write_whole};
-use crate::train::{History, Loaded, Trainer, Training, TrainingError, Watch, lanes};
+use crate::train::{History, Loaded, NetworkTrainer, NetworkTraining, NetworkTrainingError, Watch, lanes};
 use std::path::{Path, PathBuf};
 
 /// Where and with which seeds.
-pub struct Setting<'a, D: Device> {
+pub struct TransferSetting<'a, D: Device> {
     /// The device.
     pub device: &'a D,
     /// A folder for states, checkpoints and tables.
@@ -49,7 +49,7 @@ impl Watch for Keeper<'_> {
     fn epoch(
         &mut self,
         epoch: usize,
-        values: &mut dyn FnMut() -> Result<Values, DeviceError>,
+        values: &mut dyn FnMut() -> Result<ParameterValues, DeviceError>,
     ) -> Result<(), String> {
         if !self.checkpoints.contains(&epoch) {
             return Ok(());
@@ -63,7 +63,7 @@ impl Watch for Keeper<'_> {
 }
 
 /// What came out.
-pub struct Outcome {
+pub struct TransferOutcome {
     /// Pre-training: a model per seed.
     pub source: History,
     /// Fine-tuning: checkpoint by checkpoint, in each seed by seed.
@@ -74,16 +74,16 @@ pub struct Outcome {
 pub fn run<D: Device>(
     protocol: &Protocol,
     data: &Data,
-    setting: &Setting<D>,
-) -> Result<Outcome, TrainingError> {
-    let Setting { device, folder, seed, seeds, stopped, tell } = setting;
+    setting: &TransferSetting<D>,
+) -> Result<TransferOutcome, NetworkTrainingError> {
+    let TransferSetting { device, folder, seed, seeds, stopped, tell } = setting;
     let (device, seed, a) = (*device, *seed, protocol.architecture);
-    a.check().map_err(TrainingError::File)?;
+    a.check().map_err(NetworkTrainingError::File)?;
     let models: Vec<u32> = (0..*seeds).collect();
     let classes = |images: &[Images; 2]| images[0].classes;
 
     // Checkpoints of all seeds.
-    let training = Training {
+    let training = NetworkTraining {
         architecture: a,
         lora: None,
         models: models.clone(),
@@ -95,14 +95,15 @@ pub fn run<D: Device>(
         lane: lanes::ORDER,
         samples: kept(&data.source[0], protocol.held_out, seed, &models),
     };
-    let start = Values {
+    let start = ParameterValues {
         backbone: draw(&Backbone::new(&a).layout, seed, &models, lanes::BACKBONE),
         head: draw(&head(&a, classes(&data.source)), seed, &models, lanes::HEAD),
         adapters: Vec::new(),
     };
     let source = {
         let state = folder.join("pre-training.safetensors");
-        let mut trainer = Trainer::new(device, &training, classes(&data.source), &start, Some(&state))?;
+        let mut trainer =
+            NetworkTrainer::new(device, &training, classes(&data.source), &start, Some(&state))?;
         let train = Loaded::new(device, &data.source[0])?;
         let test = Loaded::new(device, &data.source[1])?.normalised_as(&data.source[0]);
         let (checkpoints, what) = (protocol.checkpoints.as_slice(), "pre-training");
@@ -111,33 +112,35 @@ pub fn run<D: Device>(
         trainer.history
     };
     let table = |name: &str, text: String| {
-        write_whole(&folder.join(name), text.as_bytes()).map_err(TrainingError::File)
+        write_whole(&folder.join(name), text.as_bytes()).map_err(NetworkTrainingError::File)
     };
     table("source.csv", source.csv(0..models.len()))?;
 
     // LoRA from every checkpoint of every seed at once.
     let kept = &protocol.checkpoints;
     let all: Vec<u32> = kept.iter().flat_map(|_| models.iter().copied()).collect();
-    let mut values = Values::default();
+    let mut values = ParameterValues::default();
     let read: Vec<Arrays> = kept
         .iter()
-        .map(|epoch| Arrays::read(&checkpoint(folder, *epoch)).map_err(TrainingError::File))
+        .map(|epoch| Arrays::read(&checkpoint(folder, *epoch)).map_err(NetworkTrainingError::File))
         .collect::<Result<_, _>>()?;
-    let side_by_side = |layout: &crate::network::Layout, group: &str| -> Result<Vec<f64>, TrainingError> {
-        let mut joined = Vec::new();
-        for tensor in 0..layout.tensors.len() {
-            let (at, length) =
-                (layout.offset(tensor, models.len()), layout.tensors[tensor].len() * models.len());
-            for arrays in &read {
-                let array = arrays.get(group).map_err(TrainingError::File)?;
-                let part = array.values.get(at..at + length);
-                let part =
-                    part.ok_or_else(|| TrainingError::File(format!("a checkpoint of other sizes: {group}")))?;
-                joined.extend(part.iter().map(|v| f64::from(*v)));
+    let side_by_side =
+        |layout: &crate::network::Layout, group: &str| -> Result<Vec<f64>, NetworkTrainingError> {
+            let mut joined = Vec::new();
+            for tensor in 0..layout.tensors.len() {
+                let (at, length) =
+                    (layout.offset(tensor, models.len()), layout.tensors[tensor].len() * models.len());
+                for arrays in &read {
+                    let array = arrays.get(group).map_err(NetworkTrainingError::File)?;
+                    let part = array.values.get(at..at + length);
+                    let part = part.ok_or_else(|| {
+                        NetworkTrainingError::File(format!("a checkpoint of other sizes: {group}"))
+                    })?;
+                    joined.extend(part.iter().map(|v| f64::from(*v)));
+                }
             }
-        }
-        Ok(joined)
-    };
+            Ok(joined)
+        };
     values.backbone = side_by_side(&Backbone::new(&a).layout, "backbone")?;
     let new_head = head(&a, classes(&data.downstream));
     values.head = if protocol.keeps_head {
@@ -147,7 +150,7 @@ pub fn run<D: Device>(
         draw(&new_head, seed ^ 1 << 63, &all, lanes::HEAD)
     };
     values.adapters = draw(&adapters(&a, &protocol.lora), seed, &all, lanes::ADAPTERS);
-    let training = Training {
+    let training = NetworkTraining {
         lora: Some(protocol.lora),
         models: all.clone(),
         batch: protocol.adaptation.batch,
@@ -156,11 +159,12 @@ pub fn run<D: Device>(
         decay: protocol.adaptation.decay,
         lane: lanes::ADAPTATION_ORDER,
         samples: per_class(&data.downstream[0], protocol.per_class, seed, &all)
-            .map_err(TrainingError::File)?,
+            .map_err(NetworkTrainingError::File)?,
         ..training
     };
     let state = folder.join("adaptation.safetensors");
-    let mut trainer = Trainer::new(device, &training, classes(&data.downstream), &values, Some(&state))?;
+    let mut trainer =
+        NetworkTrainer::new(device, &training, classes(&data.downstream), &values, Some(&state))?;
     // The frozen network sees pixels as it was trained on: normalised by the moments of the source.
     let train = Loaded::new(device, &data.downstream[0])?.normalised_as(&data.source[0]);
     let test = Loaded::new(device, &data.downstream[1])?.normalised_as(&data.source[0]);
@@ -171,5 +175,5 @@ pub fn run<D: Device>(
         let range = number * models.len()..(number + 1) * models.len();
         table(&format!("adapted-{epoch:03}.csv"), adapted.csv(range))?;
     }
-    Ok(Outcome { source, adapted })
+    Ok(TransferOutcome { source, adapted })
 }

@@ -3,11 +3,11 @@
 
 use clap::{Parser, Subcommand};
 use didact_vision::data::found;
-use didact_vision::demo::{Scale, demo};
+use didact_vision::demo::{DemoScale, demo};
 use didact_vision::device::{Cpu, Device};
-use didact_vision::experiment::{Setting, run};
+use didact_vision::experiment::{TransferSetting, run};
 use didact_vision::protocol::Protocol;
-use didact_vision::train::TrainingError;
+use didact_vision::train::NetworkTrainingError;
 use didact_vision::{bench, check};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::IsTerminal;
@@ -116,14 +116,14 @@ fn tell(line: &str) {
 
 fn main() -> ExitCode {
     let program = Program::parse();
-    let done = listen().map_err(TrainingError::File).and_then(|()| perform(program.command));
+    let done = listen().map_err(NetworkTrainingError::File).and_then(|()| perform(program.command));
     if std::io::stderr().is_terminal() {
         eprintln!();
     }
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(TrainingError::Interrupted) => {
-            eprintln!("{}", TrainingError::Interrupted);
+        Err(NetworkTrainingError::Interrupted) => {
+            eprintln!("{}", NetworkTrainingError::Interrupted);
             ExitCode::from(130)
         }
         Err(error) => {
@@ -135,17 +135,17 @@ fn main() -> ExitCode {
 
 /// What is done on a device, whichever it is.
 trait Work {
-    fn on<D: Device>(&self, device: &D) -> Result<(), TrainingError>;
+    fn on<D: Device>(&self, device: &D) -> Result<(), NetworkTrainingError>;
 }
 
-fn on_device(name: &str, work: &impl Work) -> Result<(), TrainingError> {
+fn on_device(name: &str, work: &impl Work) -> Result<(), NetworkTrainingError> {
     match name {
         "cpu" => work.on(&Cpu::<f32>::new()),
         #[cfg(feature = "cuda")]
         "cuda" => work.on(&didact_vision::device::Cuda::new()?),
-        other => {
-            Err(TrainingError::File(format!("there is no device `{other}`\n\nhint: use `cuda` or `cpu`")))
-        }
+        other => Err(NetworkTrainingError::File(format!(
+            "there is no device `{other}`\n\nhint: use `cuda` or `cpu`"
+        ))),
     }
 }
 
@@ -158,10 +158,10 @@ struct RunProtocol {
 }
 
 impl Work for RunProtocol {
-    fn on<D: Device>(&self, device: &D) -> Result<(), TrainingError> {
+    fn on<D: Device>(&self, device: &D) -> Result<(), NetworkTrainingError> {
         let Self { protocol, data, folder, seed, seeds } = self;
         eprintln!("{} on {}", protocol.name, device.name());
-        let setting = Setting {
+        let setting = TransferSetting {
             device,
             folder: folder.clone(),
             seed: *seed,
@@ -182,7 +182,7 @@ struct Timed {
 }
 
 impl Work for Timed {
-    fn on<D: Device>(&self, device: &D) -> Result<(), TrainingError> {
+    fn on<D: Device>(&self, device: &D) -> Result<(), NetworkTrainingError> {
         for &models in &self.models {
             println!("{}", bench::step(device, models, self.batch, self.steps)?);
         }
@@ -190,20 +190,20 @@ impl Work for Timed {
     }
 }
 
-fn perform(command: Command) -> Result<(), TrainingError> {
+fn perform(command: Command) -> Result<(), NetworkTrainingError> {
     match command {
         Command::Data { data } => print!("{}", found::overview(&data)),
         Command::Protocols => {
             println!("{}", serde_json::to_string_pretty(&Protocol::all()).expect("protocols are plain data"));
         }
         Command::Demo { out } => {
-            demo(Scale::Small, &out, &stopped, &tell)?;
-            let figure = didact_vision::demo::figure(&out).map_err(TrainingError::File)?;
+            demo(DemoScale::Small, &out, &stopped, &tell)?;
+            let figure = didact_vision::demo::figure(&out).map_err(NetworkTrainingError::File)?;
             println!("tables in {}, figure and claims in {}", out.display(), figure.display());
         }
         Command::Run { protocol, data, out, seeds, seed, device } => {
-            let protocol = Protocol::named(&protocol).map_err(TrainingError::File)?;
-            let found = protocol.data(&data, seed).map_err(TrainingError::File)?;
+            let protocol = Protocol::named(&protocol).map_err(NetworkTrainingError::File)?;
+            let found = protocol.data(&data, seed).map_err(NetworkTrainingError::File)?;
             found.stand_ins.iter().for_each(|line| eprintln!("stand-in: {line}"));
             let folder = out.join(&protocol.name);
             on_device(&device, &RunProtocol { protocol, data: found, folder, seed, seeds })?;
@@ -215,11 +215,11 @@ fn perform(command: Command) -> Result<(), TrainingError> {
             let report = check::compare(&Cpu::<f32>::new(), check::SINGLE)?;
             print!("{}", report.text());
             if !report.passed() {
-                return Err(TrainingError::File("the device differs from the processor".into()));
+                return Err(NetworkTrainingError::File("the device differs from the processor".into()));
             }
         }
         Command::Bench { models, device, batch, steps } => {
-            on_device(&device, &Timed { models, batch, steps })?
+            on_device(&device, &Timed { models, batch, steps })?;
         }
     }
     Ok(())

@@ -244,7 +244,8 @@ mod tests {
             .collect();
         assert_eq!(
             guides,
-            [(Some(6.0), Some("sums")), (Some(7.0), None), (Some(7.0), None), (Some(8.0), None)]
+            [6.0, 7.0, 7.0, 8.0].map(|x| (Some(x), Some("sums"))),
+            "one text is one entry of the legend, with the strokes of all"
         );
     }
 

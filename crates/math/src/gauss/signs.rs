@@ -2,11 +2,11 @@
 //!
 //! With s = sign z, correlations ρ and Plackett's identity (Biometrika 41, 351, 1954) for signs in place of orthants,
 //!
-//!   ∂E[s₁s₂s₃s₄]/∂ρ_mn = 4 E[δ_m δ_n s_p s_q] √(C_mm C_nn) = (2/π)² asin(ρ_pq|mn) / √(1 − ρ_mn²),
+//!   ∂E(s₁ s₂ s₃ s₄)/∂ρ_mn = 4 E[δ_m δ_n s_p s_q] √(C_mm C_nn) = (2/π)² asin(ρ_pq|mn) / √(1 − ρ_mn²),
 //!
 //! p and q being the other two fields and ρ_pq|mn their correlation given z_m = z_n = 0. The average vanishes where one field is independent
 //! of the others, so it is the integral of this gradient while the correlations of that field are switched on. Probabilities of
-//! orthants, which [`super::orthant`] computes one by one, are sums of such averages; here one integral serves all sixteen.
+//! orthants, which `gauss/orthant.rs` computes one by one, are sums of such averages; here one integral serves all sixteen.
 
 use super::quadrature::gauss_legendre;
 use crate::simd::scalar::asin;
@@ -26,7 +26,7 @@ pub fn of_pairs(covariances: &[f64], products: &[f64], signs: &mut [f64], roots:
 /// What is known of four fields.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FourSigns {
-    /// E[s₁s₂s₃s₄].
+    /// E(s₁ s₂ s₃ s₄).
     pub mean: f64,
     /// For every pair (m, n) the arcsine of the correlation of the other two fields given z_m = z_n = 0.
     pub angles: [f64; 6],

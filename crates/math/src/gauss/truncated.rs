@@ -1,6 +1,6 @@
 //! The first Hermite coefficients of an activation with kinks, and what they leave out of the average of a pair.
 //!
-//!   E[a(u) b(v)] = Σ_k a_k b_k ρ^k,      |Σ_{k ≥ n} a_k b_k ρ^k| ≤ |ρ|^n ( (E[a²] − Σ_{k<n} a_k²) (E[b²] − Σ_{k<n} b_k²) )^{1/2}.
+//!   E[a(u) b(v)] = Σ_k a_k b_k ρ^k,      |Σ_{k ≥ n} a_k b_k ρ^k| ≤ |ρ|^n ( (E(a²) − Σ_{k<n} a_k²) (E(b²) − Σ_{k<n} b_k²) )^{1/2}.
 //!
 //! A kink makes a_k² fall like k^{−5/2}, so that a complete series ([`super::series`]) would be too long; a hundred terms give six digits
 //! of fields that are not nearly parallel.

@@ -140,7 +140,9 @@ impl Set {
         let name = format!("{}, {}", self.name(), if part == Part::Train { "training" } else { "test" });
         let read = match self {
             Self::Svhn => mat::read(&name, &bytes[0]),
-            Self::Cifar10 if place.ends_with(".bin") => cifar::read(&name, &bytes),
+            Self::Cifar10 if Path::new(&place).extension().is_some_and(|extension| extension == "bin") => {
+                cifar::read(&name, &bytes)
+            }
             Self::Cifar10 => {
                 let labels = bytes.pop().unwrap_or_default();
                 strips::read(&name, &bytes, &labels, (32, 10))

@@ -117,7 +117,7 @@ mod tests {
         one.pixels = (0..25).map(|i| 10 * i).collect();
         let turned = shifted(&one, 90.0, 0.0, 1);
         // The image at (y, x) is that at (−x, y) about the centre: the first row comes from a column.
-        assert_eq!(&turned.pixels[..5], [200, 150, 100, 50, 0].map(|v| v + 0).as_slice());
+        assert_eq!(&turned.pixels[..5], [200, 150, 100, 50, 0]);
         let grey = Images { pixels: vec![128; 64 * 64], side: 64, ..one };
         let noisy = shifted(&grey, 0.0, 0.2, 1);
         let mean = noisy.pixels.iter().map(|p| f64::from(*p)).sum::<f64>() / 4096.0;

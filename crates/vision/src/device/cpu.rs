@@ -1,7 +1,7 @@
 //! The processor: plain loops over rows, shared out to threads. Sums within a row are in `f64`.
 
-use super::product::{self, Scalar};
-use super::{AdamW, Device, DeviceError, Done, Heads, NORM_EPSILON, PADDING, Patches, Product, Rows};
+use super::product::{self, Float};
+use super::{AdamW, Device, DeviceError, Done, Heads, NORM_EPSILON, PADDING, Patches, Product, RowBlock};
 use rayon::prelude::*;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use std::marker::PhantomData;
@@ -30,7 +30,7 @@ fn normal(x: f64) -> (f64, f64) {
     (0.5 * libm::erfc(-x * FRAC_1_SQRT_2), (-0.5 * x * x).exp() / (2.0 * PI).sqrt())
 }
 
-impl<T: Scalar> Device for Cpu<T> {
+impl<T: Float> Device for Cpu<T> {
     type Buffer = Vec<T>;
     type Bytes = Vec<u8>;
     type Words = Vec<u32>;
@@ -85,8 +85,8 @@ impl<T: Scalar> Device for Cpu<T> {
         Ok(())
     }
 
-    fn add_row(&self, rows: Rows, (bias, offset): (&Vec<T>, usize), y: &mut Vec<T>) -> Done {
-        let Rows { rows: per_model, columns, .. } = rows;
+    fn add_row(&self, rows: RowBlock, (bias, offset): (&Vec<T>, usize), y: &mut Vec<T>) -> Done {
+        let RowBlock { rows: per_model, columns, .. } = rows;
         y[..rows.len()].par_chunks_mut(columns).with_min_len(grain(columns)).enumerate().for_each(
             |(row, y)| {
                 let bias = &bias[offset + row / per_model * columns..][..columns];
@@ -96,8 +96,8 @@ impl<T: Scalar> Device for Cpu<T> {
         Ok(())
     }
 
-    fn sum_rows(&self, rows: Rows, x: &Vec<T>, (out, offset): (&mut Vec<T>, usize)) -> Done {
-        let Rows { models, rows: per_model, columns } = rows;
+    fn sum_rows(&self, rows: RowBlock, x: &Vec<T>, (out, offset): (&mut Vec<T>, usize)) -> Done {
+        let RowBlock { models, rows: per_model, columns } = rows;
         let out = &mut out[offset..offset + models * columns];
         out.par_chunks_mut(columns).zip(x.par_chunks(per_model * columns)).for_each(|(out, x)| {
             let mut sums = vec![0.0; columns];
@@ -111,13 +111,13 @@ impl<T: Scalar> Device for Cpu<T> {
 
     fn normalise(
         &self,
-        rows: Rows,
+        rows: RowBlock,
         x: &Vec<T>,
         (affine, offset): (&Vec<T>, usize),
         y: &mut Vec<T>,
         moments: &mut Vec<T>,
     ) -> Done {
-        let Rows { models, rows: per_model, columns } = rows;
+        let RowBlock { models, rows: per_model, columns } = rows;
         let (scales, shifts) = affine[offset..].split_at(models * columns);
         let work =
             y[..rows.len()].par_chunks_mut(columns).zip(x.par_chunks(columns)).zip(moments.par_chunks_mut(2));
@@ -137,13 +137,13 @@ impl<T: Scalar> Device for Cpu<T> {
 
     fn normalise_backward(
         &self,
-        rows: Rows,
+        rows: RowBlock,
         (x, moments): (&Vec<T>, &Vec<T>),
         (affine, offset): (&Vec<T>, usize),
         dy: &Vec<T>,
         dx: &mut Vec<T>,
     ) -> Done {
-        let Rows { rows: per_model, columns, .. } = rows;
+        let RowBlock { rows: per_model, columns, .. } = rows;
         let scales = &affine[offset..];
         let work = dx[..rows.len()].par_chunks_mut(columns).zip(dy.par_chunks(columns));
         work.with_min_len(grain(columns)).enumerate().for_each(|(row, (dx, dy))| {
@@ -168,12 +168,12 @@ impl<T: Scalar> Device for Cpu<T> {
 
     fn normalise_affine(
         &self,
-        rows: Rows,
+        rows: RowBlock,
         (x, moments): (&Vec<T>, &Vec<T>),
         dy: &Vec<T>,
         (daffine, offset): (&mut Vec<T>, usize),
     ) -> Done {
-        let Rows { models, rows: per_model, columns } = rows;
+        let RowBlock { models, rows: per_model, columns } = rows;
         let (dscales, dshifts) =
             daffine[offset..offset + 2 * models * columns].split_at_mut(models * columns);
         let work = dscales.par_chunks_mut(columns).zip(dshifts.par_chunks_mut(columns));
@@ -265,8 +265,8 @@ impl<T: Scalar> Device for Cpu<T> {
         Ok(())
     }
 
-    fn mean_rows(&self, rows: Rows, x: &Vec<T>, out: &mut Vec<T>) -> Done {
-        let Rows { models: sequences, rows: tokens, columns } = rows;
+    fn mean_rows(&self, rows: RowBlock, x: &Vec<T>, out: &mut Vec<T>) -> Done {
+        let RowBlock { models: sequences, rows: tokens, columns } = rows;
         out[..sequences * columns].par_chunks_mut(columns).zip(x.par_chunks(tokens * columns)).for_each(
             |(out, x)| {
                 for (c, out) in out.iter_mut().enumerate() {
@@ -278,8 +278,8 @@ impl<T: Scalar> Device for Cpu<T> {
         Ok(())
     }
 
-    fn mean_rows_backward(&self, rows: Rows, dout: &Vec<T>, dx: &mut Vec<T>) -> Done {
-        let Rows { rows: tokens, columns, .. } = rows;
+    fn mean_rows_backward(&self, rows: RowBlock, dout: &Vec<T>, dx: &mut Vec<T>) -> Done {
+        let RowBlock { rows: tokens, columns, .. } = rows;
         let share = T::of(1.0 / tokens as f64);
         dx[..rows.len()].par_chunks_mut(tokens * columns).zip(dout.par_chunks(columns)).for_each(
             |(dx, dout)| {

@@ -81,7 +81,7 @@ pub struct Product {
 
 /// Lengths of an array that is normalised, or summed, per model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rows {
+pub struct RowBlock {
     /// Models.
     pub models: usize,
     /// Rows per model.
@@ -90,7 +90,7 @@ pub struct Rows {
     pub columns: usize,
 }
 
-impl Rows {
+impl RowBlock {
     /// Numbers in all.
     pub fn len(self) -> usize {
         self.models * self.rows * self.columns
@@ -218,15 +218,15 @@ pub trait Device {
     /// y ← x over `length` numbers from the first on.
     fn copy(&self, length: usize, x: &Self::Buffer, y: &mut Self::Buffer) -> Done;
     /// Adds to each row of a model a row of this model: y[m, r, c] ← y[m, r, c] + bias[m, c].
-    fn add_row(&self, rows: Rows, bias: (&Self::Buffer, usize), y: &mut Self::Buffer) -> Done;
+    fn add_row(&self, rows: RowBlock, bias: (&Self::Buffer, usize), y: &mut Self::Buffer) -> Done;
     /// Adds the sum over the rows of each model: out[m, c] ← out[m, c] + Σ_r x[m, r, c].
-    fn sum_rows(&self, rows: Rows, x: &Self::Buffer, out: (&mut Self::Buffer, usize)) -> Done;
+    fn sum_rows(&self, rows: RowBlock, x: &Self::Buffer, out: (&mut Self::Buffer, usize)) -> Done;
 
     /// Layer normalisation of every row, with a scale and a shift per model, which lie one after the other from `affine` on
     /// (all scales of all models, then all shifts). `moments` keeps mean and inverse deviation of every row.
     fn normalise(
         &self,
-        rows: Rows,
+        rows: RowBlock,
         x: &Self::Buffer,
         affine: (&Self::Buffer, usize),
         y: &mut Self::Buffer,
@@ -235,7 +235,7 @@ pub trait Device {
     /// Adds the derivative with respect to x to `dx`.
     fn normalise_backward(
         &self,
-        rows: Rows,
+        rows: RowBlock,
         x_and_moments: (&Self::Buffer, &Self::Buffer),
         affine: (&Self::Buffer, usize),
         dy: &Self::Buffer,
@@ -244,7 +244,7 @@ pub trait Device {
     /// Adds the derivatives with respect to scales and shifts.
     fn normalise_affine(
         &self,
-        rows: Rows,
+        rows: RowBlock,
         x_and_moments: (&Self::Buffer, &Self::Buffer),
         dy: &Self::Buffer,
         daffine: (&mut Self::Buffer, usize),
@@ -266,14 +266,14 @@ pub trait Device {
         dp: &mut Self::Buffer,
     ) -> Done;
 
-    /// From rows of tokens to one array per part: out[part][sequence][head][token][i] = x[sequence][token][part][head][i].
+    /// From rows of tokens to one array per part: out(part)(sequence)(head)(token)(i) = x(sequence)(token)(part)(head)(i).
     fn split_heads(&self, heads: Heads, x: &Self::Buffer, out: &mut Self::Buffer) -> Done;
     /// The way back.
     fn merge_heads(&self, heads: Heads, x: &Self::Buffer, out: &mut Self::Buffer) -> Done;
     /// The mean over the rows of each sequence: out[s, c] = Σ_t x[s, t, c] / T, with `models` the sequences and `rows` their tokens.
-    fn mean_rows(&self, rows: Rows, x: &Self::Buffer, out: &mut Self::Buffer) -> Done;
+    fn mean_rows(&self, rows: RowBlock, x: &Self::Buffer, out: &mut Self::Buffer) -> Done;
     /// The way back: dx[s, t, c] = dout[s, c] / T.
-    fn mean_rows_backward(&self, rows: Rows, dout: &Self::Buffer, dx: &mut Self::Buffer) -> Done;
+    fn mean_rows_backward(&self, rows: RowBlock, dout: &Self::Buffer, dx: &mut Self::Buffer) -> Done;
 
     /// Patches of images: those of `indices` from a place on, one row of colours × pixels per patch.
     fn patches(

@@ -11,7 +11,7 @@ const COLUMNS: usize = 16;
 const DEPTH: usize = 256;
 
 /// The numbers of a processor.
-pub trait Scalar: Copy + Send + Sync + Default + 'static {
+pub trait Float: Copy + Send + Sync + Default + 'static {
     /// From a number of the host.
     fn of(value: f64) -> Self;
     /// To a number of the host.
@@ -51,7 +51,7 @@ macro_rules! scalar {
             }
         }
 
-        impl Scalar for $type {
+        impl Float for $type {
             fn of(value: f64) -> Self {
                 value as $type
             }
@@ -75,7 +75,7 @@ scalar!(f32, block_f32);
 scalar!(f64, block_f64);
 
 /// C ← scale A B (+ C) for every matrix of the batch. Every number of C is summed by one thread in one order.
-pub(super) fn product<T: Scalar>(p: &Product, a: &[T], b: &[T], c: &mut [T]) {
+pub(super) fn product<T: Float>(p: &Product, a: &[T], b: &[T], c: &mut [T]) {
     if p.m * p.n * p.batches == 0 {
         return;
     }
@@ -101,7 +101,7 @@ pub(super) fn product<T: Scalar>(p: &Product, a: &[T], b: &[T], c: &mut [T]) {
 }
 
 /// Some rows of one product; `c` begins with the first of them.
-fn one<T: Scalar>(p: &Product, a: &[T], b: &[T], c: &mut [T], rows: std::ops::Range<usize>) {
+fn one<T: Float>(p: &Product, a: &[T], b: &[T], c: &mut [T], rows: std::ops::Range<usize>) {
     let m = rows.len();
     if !p.accumulate {
         for i in 0..m {
@@ -123,7 +123,7 @@ fn one<T: Scalar>(p: &Product, a: &[T], b: &[T], c: &mut [T], rows: std::ops::Ra
 }
 
 /// Strips of `LANES` rows, stored by columns; rows that are not there are zeros.
-fn pack<T: Scalar, const LANES: usize>(
+fn pack<T: Float, const LANES: usize>(
     from: &[T],
     operand: Operand,
     (first, rows): (usize, usize),

@@ -13,7 +13,7 @@ pub use start::{draw, merged};
 use crate::device::{AdamW, Device, DeviceError, Done};
 
 /// The arrays of a group and, where it is trained, its gradient and the moments of AdamW.
-pub struct Group<D: Device> {
+pub struct ModelGroup<D: Device> {
     /// Names and lengths.
     pub layout: Layout,
     /// The parameters.
@@ -32,7 +32,7 @@ pub struct Trained<D: Device> {
     pub second: D::Buffer,
 }
 
-impl<D: Device> Group<D> {
+impl<D: Device> ModelGroup<D> {
     /// Of these values (array by array, all models), trained or frozen.
     pub fn new(device: &D, layout: Layout, values: &[f64], trained: bool) -> Result<Self, DeviceError> {
         let training = if trained {
@@ -52,7 +52,7 @@ impl<D: Device> Group<D> {
 }
 
 /// Networks of one shape.
-pub struct Network<D: Device> {
+pub struct VisionNetwork<D: Device> {
     /// Sizes.
     pub architecture: Architecture,
     /// How many networks.
@@ -60,17 +60,17 @@ pub struct Network<D: Device> {
     /// Classes of the head.
     pub classes: usize,
     /// Everything before the head.
-    pub backbone: Group<D>,
+    pub backbone: ModelGroup<D>,
     /// The linear map to the classes; always trained.
-    pub head: Group<D>,
+    pub head: ModelGroup<D>,
     /// The factors of LoRA.
-    pub adapters: Option<(Lora, Group<D>)>,
+    pub adapters: Option<(Lora, ModelGroup<D>)>,
     parts: Backbone,
 }
 
 /// Values of the parameters, array by array, all models of an array together.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Values {
+pub struct ParameterValues {
     /// Everything before the head.
     pub backbone: Vec<f64>,
     /// The head.
@@ -79,36 +79,36 @@ pub struct Values {
     pub adapters: Vec<f64>,
 }
 
-impl<D: Device> Network<D> {
+impl<D: Device> VisionNetwork<D> {
     /// Networks that are trained whole (`lora` is none), or by LoRA and head on a frozen backbone.
     pub fn new(
         device: &D,
         architecture: Architecture,
         (models, classes): (usize, usize),
         lora: Option<Lora>,
-        values: &Values,
+        values: &ParameterValues,
     ) -> Result<Self, DeviceError> {
         let parts = Backbone::new(&architecture);
-        let backbone = Group::new(device, parts.layout.clone(), &values.backbone, lora.is_none())?;
-        let head = Group::new(device, head(&architecture, classes), &values.head, true)?;
+        let backbone = ModelGroup::new(device, parts.layout.clone(), &values.backbone, lora.is_none())?;
+        let head = ModelGroup::new(device, head(&architecture, classes), &values.head, true)?;
         let adapters = match lora {
             None => None,
             Some(lora) => {
-                Some((lora, Group::new(device, adapters(&architecture, &lora), &values.adapters, true)?))
+                Some((lora, ModelGroup::new(device, adapters(&architecture, &lora), &values.adapters, true)?))
             }
         };
         Ok(Self { architecture, models, classes, backbone, head, adapters, parts })
     }
 
     /// The groups that are there, by name.
-    pub fn groups(&self) -> Vec<(&'static str, &Group<D>)> {
+    pub fn groups(&self) -> Vec<(&'static str, &ModelGroup<D>)> {
         let mut all = vec![("backbone", &self.backbone), ("head", &self.head)];
         all.extend(self.adapters.as_ref().map(|(_, group)| ("adapters", group)));
         all
     }
 
     /// The same, to be changed.
-    pub fn groups_mut(&mut self) -> Vec<(&'static str, &mut Group<D>)> {
+    pub fn groups_mut(&mut self) -> Vec<(&'static str, &mut ModelGroup<D>)> {
         let mut all = vec![("backbone", &mut self.backbone), ("head", &mut self.head)];
         all.extend(self.adapters.as_mut().map(|(_, group)| ("adapters", group)));
         all
@@ -131,12 +131,12 @@ impl<D: Device> Network<D> {
     }
 
     /// The parameters on the host.
-    pub fn values(&self, device: &D) -> Result<Values, DeviceError> {
+    pub fn values(&self, device: &D) -> Result<ParameterValues, DeviceError> {
         let adapters = match &self.adapters {
             Some((_, group)) => device.download(&group.values)?,
             None => Vec::new(),
         };
-        Ok(Values {
+        Ok(ParameterValues {
             backbone: device.download(&self.backbone.values)?,
             head: device.download(&self.head.values)?,
             adapters,
@@ -144,4 +144,4 @@ impl<D: Device> Network<D> {
     }
 }
 
-pub use pass::{Batch, Pass};
+pub use pass::{ImageBatch, Pass};

@@ -1,8 +1,8 @@
 //! Forward and backward through the networks, and the arrays that this needs.
 
 use super::layout::Lora;
-use super::{Group, Network};
-use crate::device::{Device, DeviceError, Done, Heads, Operand, Patches, Product, Rows};
+use super::{ModelGroup, VisionNetwork};
+use crate::device::{Device, DeviceError, Done, Heads, Operand, Patches, Product, RowBlock};
 
 /// What a block keeps for its derivatives.
 struct BlockState<B> {
@@ -29,7 +29,7 @@ struct BlockState<B> {
 }
 
 /// A batch of images per model, by their indices.
-pub struct Batch<'a, D: Device> {
+pub struct ImageBatch<'a, D: Device> {
     /// Pixels of all images, colour by colour.
     pub images: &'a D::Bytes,
     /// A label per image.
@@ -86,7 +86,7 @@ const ADAPTED: [usize; 2] = [0, 2];
 
 impl<D: Device> Pass<D> {
     /// Arrays for so many images per model.
-    pub fn new(device: &D, network: &Network<D>, images: usize) -> Result<Self, DeviceError> {
+    pub fn new(device: &D, network: &VisionNetwork<D>, images: usize) -> Result<Self, DeviceError> {
         let a = &network.architecture;
         let sequences = network.models * images;
         let rows = sequences * a.tokens();
@@ -140,10 +140,10 @@ impl<D: Device> Pass<D> {
     }
 
     /// Scores of the classes, and their losses, which are added to `totals`.
-    pub fn forward(&mut self, device: &D, network: &Network<D>, batch: &Batch<D>) -> Done {
+    pub fn forward(&mut self, device: &D, network: &VisionNetwork<D>, batch: &ImageBatch<D>) -> Done {
         let a = network.architecture;
         let (models, images) = (network.models, self.images);
-        let rows = Rows { models, rows: images * a.tokens(), columns: a.width };
+        let rows = RowBlock { models, rows: images * a.tokens(), columns: a.width };
         let linear = |inputs, outputs| Linear { models, rows: rows.rows, inputs, outputs };
         let sequences = models * images;
         let backbone = &network.backbone;
@@ -160,7 +160,7 @@ impl<D: Device> Pass<D> {
         let first = self.blocks.first_mut().map_or(&mut self.x, |block| &mut block.x);
         apply(device, linear(a.patch_width(), a.width), backbone, parts.embed, &self.patches, first)?;
         let positions = (&backbone.values, backbone.layout.offset(parts.positions, models));
-        let images_rows = Rows { models, rows: images, columns: a.tokens() * a.width };
+        let images_rows = RowBlock { models, rows: images, columns: a.tokens() * a.width };
         device.add_row(images_rows, positions, first)?;
 
         let heads =
@@ -195,24 +195,24 @@ impl<D: Device> Pass<D> {
         }
         let affine = (&backbone.values, backbone.layout.offset(parts.norm, models));
         device.normalise(rows, &self.x, affine, &mut self.normed, &mut self.moments)?;
-        let pool = Rows { models: sequences, rows: a.tokens(), columns: a.width };
+        let pool = RowBlock { models: sequences, rows: a.tokens(), columns: a.width };
         device.mean_rows(pool, &self.normed, &mut self.pooled)?;
         let out = Linear { models, rows: images, inputs: a.width, outputs: network.classes };
         apply(device, out, &network.head, 0, &self.pooled, &mut self.logits)?;
         let sizes = (sequences, network.classes, 1.0 / batch.count as f64);
         let labels = (batch.labels, batch.indices);
         device.cross_entropy(sizes, &self.logits, labels, &mut self.dlogits, &mut self.scores)?;
-        device.sum_rows(Rows { models, rows: images, columns: 2 }, &self.scores, (&mut self.totals, 0))
+        device.sum_rows(RowBlock { models, rows: images, columns: 2 }, &self.scores, (&mut self.totals, 0))
     }
 
     /// Adds the derivatives of the mean loss of the last forward pass to the gradients of all that is trained.
-    pub fn backward(&mut self, device: &D, network: &mut Network<D>) -> Done {
+    pub fn backward(&mut self, device: &D, network: &mut VisionNetwork<D>) -> Done {
         let a = network.architecture;
         let (models, images) = (network.models, self.images);
-        let rows = Rows { models, rows: images * a.tokens(), columns: a.width };
+        let rows = RowBlock { models, rows: images * a.tokens(), columns: a.width };
         let linear = |inputs, outputs| Linear { models, rows: rows.rows, inputs, outputs };
         let sequences = models * images;
-        let Network { backbone, head, adapters, parts, .. } = network;
+        let VisionNetwork { backbone, head, adapters, parts, .. } = network;
         let whole = backbone.training.is_some();
 
         let out = Linear { models, rows: images, inputs: a.width, outputs: network.classes };
@@ -223,7 +223,7 @@ impl<D: Device> Pass<D> {
             &head.values,
             &mut self.dpooled,
         )?;
-        let pool = Rows { models: sequences, rows: a.tokens(), columns: a.width };
+        let pool = RowBlock { models: sequences, rows: a.tokens(), columns: a.width };
         device.mean_rows_backward(pool, &self.dpooled, &mut self.dh)?;
         device.clear(&mut self.dx)?;
         norm(device, rows, backbone, parts.norm, (&self.x, &self.moments), &self.dh, &mut self.dx)?;
@@ -307,14 +307,14 @@ impl<D: Device> Pass<D> {
         }
         if let Some(trained) = &mut backbone.training {
             let at = backbone.layout.offset(parts.positions, models);
-            let image_rows = Rows { models, rows: images, columns: a.tokens() * a.width };
+            let image_rows = RowBlock { models, rows: images, columns: a.tokens() * a.width };
             device.sum_rows(image_rows, &self.dx, (&mut trained.gradient, at))?;
         }
         weights(device, linear(a.patch_width(), a.width), backbone, parts.embed, &self.dx, &self.patches)
     }
 }
 
-fn offset<D: Device>(group: &Group<D>, tensor: usize, models: usize) -> usize {
+fn offset<D: Device>(group: &ModelGroup<D>, tensor: usize, models: usize) -> usize {
     group.layout.offset(tensor, models)
 }
 
@@ -322,7 +322,7 @@ fn offset<D: Device>(group: &Group<D>, tensor: usize, models: usize) -> usize {
 fn apply<D: Device>(
     device: &D,
     linear: Linear,
-    group: &Group<D>,
+    group: &ModelGroup<D>,
     weight: usize,
     x: &D::Buffer,
     y: &mut D::Buffer,
@@ -330,14 +330,14 @@ fn apply<D: Device>(
     let Linear { models, rows, outputs, .. } = linear;
     device.product(&linear.forward(offset(group, weight, models)), x, &group.values, y)?;
     let bias = (&group.values, offset(group, weight + 1, models));
-    device.add_row(Rows { models, rows, columns: outputs }, bias, y)
+    device.add_row(RowBlock { models, rows, columns: outputs }, bias, y)
 }
 
 /// Adds the derivatives with respect to weight and bias, where they are trained.
 fn weights<D: Device>(
     device: &D,
     linear: Linear,
-    group: &mut Group<D>,
+    group: &mut ModelGroup<D>,
     weight: usize,
     dy: &D::Buffer,
     x: &D::Buffer,
@@ -357,14 +357,14 @@ fn weights<D: Device>(
         accumulate: true,
     };
     device.product(&product, dy, x, &mut trained.gradient)?;
-    device.sum_rows(Rows { models, rows, columns: outputs }, dy, (&mut trained.gradient, bias))
+    device.sum_rows(RowBlock { models, rows, columns: outputs }, dy, (&mut trained.gradient, bias))
 }
 
 /// Backward through a norm: adds to dx, and to the gradients of scale and shift where they are trained.
 fn norm<D: Device>(
     device: &D,
-    rows: Rows,
-    group: &mut Group<D>,
+    rows: RowBlock,
+    group: &mut ModelGroup<D>,
     tensor: usize,
     (x, moments): (&D::Buffer, &D::Buffer),
     dy: &D::Buffer,
@@ -423,7 +423,7 @@ struct Adapter {
 
 impl Adapter {
     fn new<D: Device>(
-        group: &Group<D>,
+        group: &ModelGroup<D>,
         lora: &Lora,
         (block, slot, part): (usize, usize, usize),
         linear: Linear,

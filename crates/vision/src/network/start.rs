@@ -1,6 +1,6 @@
 //! Parameters at the start, drawn by Philox: the same on every device, whatever the number of models.
 
-use super::Values;
+use super::ParameterValues;
 use super::layout::{Architecture, Backbone, Draw, Layout, Lora, adapters};
 use didact_math::random::{RngAddress, Stream};
 
@@ -25,7 +25,7 @@ pub fn draw(layout: &Layout, seed: u64, models: &[u32], lane: u16) -> Vec<f64> {
 }
 
 /// The backbones whose projections have taken in their adapters, W + (alpha / rank) B A: networks without LoRA that compute the same.
-pub fn merged(a: &Architecture, models: usize, lora: &Lora, values: &Values) -> Vec<f64> {
+pub fn merged(a: &Architecture, models: usize, lora: &Lora, values: &ParameterValues) -> Vec<f64> {
     let (backbone, factors) = (Backbone::new(a), adapters(a, lora));
     let mut all = values.backbone.clone();
     let size = a.width * a.width;

@@ -8,7 +8,7 @@ pub use history::{Epoch, History};
 
 use crate::data::Images;
 use crate::device::{AdamW, Device, DeviceError, Done, PADDING};
-use crate::network::{Architecture, Batch, Lora, Network, Pass, Values};
+use crate::network::{Architecture, ImageBatch, Lora, ParameterValues, Pass, VisionNetwork};
 use didact_math::random::{RngAddress, Stream};
 use std::f64::consts::PI;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub mod lanes {
 
 /// Why training did not end.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum TrainingError {
+pub enum NetworkTrainingError {
     /// The device.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -50,7 +50,7 @@ pub enum TrainingError {
 
 /// One training of several networks.
 #[derive(Debug, Clone)]
-pub struct Training {
+pub struct NetworkTraining {
     /// Sizes.
     pub architecture: Architecture,
     /// Fine-tuning by LoRA, or training of all parameters.
@@ -83,7 +83,7 @@ pub trait Watch {
     fn epoch(
         &mut self,
         _epoch: usize,
-        _values: &mut dyn FnMut() -> Result<Values, DeviceError>,
+        _values: &mut dyn FnMut() -> Result<ParameterValues, DeviceError>,
     ) -> Result<(), String> {
         Ok(())
     }
@@ -91,9 +91,9 @@ pub trait Watch {
 
 /// Nobody watches.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unwatched;
+pub struct NoWatch;
 
-impl Watch for Unwatched {
+impl Watch for NoWatch {
     fn stopped(&self) -> bool {
         false
     }
@@ -122,9 +122,9 @@ impl<D: Device> Loaded<D> {
     }
 
     /// A batch of them.
-    pub fn batch<'a>(&'a self, indices: (&'a D::Words, usize), count: usize) -> Batch<'a, D> {
+    pub fn batch<'a>(&'a self, indices: (&'a D::Words, usize), count: usize) -> ImageBatch<'a, D> {
         let (mean, deviation) = (self.mean, self.deviation);
-        Batch { images: &self.pixels, labels: &self.labels, indices, count, mean, deviation }
+        ImageBatch { images: &self.pixels, labels: &self.labels, indices, count, mean, deviation }
     }
 
     /// The same pixels are seen by networks that were trained on images of these moments.
@@ -138,11 +138,11 @@ impl<D: Device> Loaded<D> {
 const SAVE_EVERY: Duration = Duration::from_secs(20);
 
 /// A training on its way.
-pub struct Trainer<'a, D: Device> {
+pub struct NetworkTrainer<'a, D: Device> {
     device: &'a D,
-    training: &'a Training,
+    training: &'a NetworkTraining,
     /// The networks.
-    pub network: Network<D>,
+    pub network: VisionNetwork<D>,
     pass: Pass<D>,
     /// What was seen until now.
     pub history: History,
@@ -154,17 +154,18 @@ pub struct Trainer<'a, D: Device> {
     saved: Instant,
 }
 
-impl<'a, D: Device> Trainer<'a, D> {
+impl<'a, D: Device> NetworkTrainer<'a, D> {
     /// Begins with these parameters; or goes on from the state in the file, where there is one of this training.
     pub fn new(
         device: &'a D,
-        training: &'a Training,
+        training: &'a NetworkTraining,
         classes: usize,
-        values: &Values,
+        values: &ParameterValues,
         path: Option<&Path>,
-    ) -> Result<Self, TrainingError> {
+    ) -> Result<Self, NetworkTrainingError> {
         let models = training.models.len();
-        let network = Network::new(device, training.architecture, (models, classes), training.lora, values)?;
+        let network =
+            VisionNetwork::new(device, training.architecture, (models, classes), training.lora, values)?;
         let pass = Pass::new(device, &network, training.batch)?;
         let mut trainer = Self {
             device,
@@ -194,7 +195,7 @@ impl<'a, D: Device> Trainer<'a, D> {
         train: &Loaded<D>,
         test: &Loaded<D>,
         watch: &mut dyn Watch,
-    ) -> Result<(), TrainingError> {
+    ) -> Result<(), NetworkTrainingError> {
         let began = Instant::now();
         let before = self.epoch * self.steps() + self.step;
         while self.epoch < self.training.epochs {
@@ -202,7 +203,7 @@ impl<'a, D: Device> Trainer<'a, D> {
             while self.step < self.steps() {
                 if watch.stopped() {
                     self.save()?;
-                    return Err(TrainingError::Interrupted);
+                    return Err(NetworkTrainingError::Interrupted);
                 }
                 self.one(train, &order)?;
                 self.step += 1;
@@ -220,13 +221,13 @@ impl<'a, D: Device> Trainer<'a, D> {
                 // The epoch is over but for its evaluation: what was seen in it belongs to the state.
                 self.pass.totals = self.device.upload(&sums)?;
                 self.save()?;
-                return Err(TrainingError::Interrupted);
+                return Err(NetworkTrainingError::Interrupted);
             };
             self.history.push(&train, &test);
             self.step = 0;
             self.epoch += 1;
             let (device, network) = (self.device, &self.network);
-            watch.epoch(self.epoch, &mut || network.values(device)).map_err(TrainingError::File)?;
+            watch.epoch(self.epoch, &mut || network.values(device)).map_err(NetworkTrainingError::File)?;
         }
         self.save()
     }

@@ -1,6 +1,6 @@
 //! The state of a training on disk: parameters, moments of the optimiser, place in the epoch, and what was seen until then.
 
-use super::{History, Trainer, Training, TrainingError};
+use super::{History, NetworkTrainer, NetworkTraining, NetworkTrainingError};
 use crate::device::Device;
 use crate::safetensors::Arrays;
 use serde_json::Value;
@@ -8,8 +8,9 @@ use std::path::Path;
 use std::time::Instant;
 
 /// What a state must agree in with the training that goes on from it.
-fn identity(training: &Training) -> String {
-    let Training { architecture, lora, models, batch, epochs, rate, decay, seed, lane, samples } = training;
+fn identity(training: &NetworkTraining) -> String {
+    let NetworkTraining { architecture, lora, models, batch, epochs, rate, decay, seed, lane, samples } =
+        training;
     // FNV-1a over the images: a state of other images is not taken.
     let digest = samples.iter().flatten().fold(0xcbf2_9ce4_8422_2325_u64, |hash, sample| {
         (hash ^ u64::from(*sample)).wrapping_mul(0x0100_0000_01b3)
@@ -17,14 +18,14 @@ fn identity(training: &Training) -> String {
     format!("{architecture:?} {lora:?} {models:?} {batch} {epochs} {rate} {decay} {seed} {lane} {digest:x}")
 }
 
-impl<D: Device> Trainer<'_, D> {
+impl<D: Device> NetworkTrainer<'_, D> {
     /// Writes the state, whole or not at all.
-    pub fn save(&mut self) -> Result<(), TrainingError> {
+    pub fn save(&mut self) -> Result<(), NetworkTrainingError> {
         self.saved = Instant::now();
         let Some(path) = &self.path else { return Ok(()) };
         let mut arrays = Arrays::default();
         for (name, group) in self.network.groups() {
-            let mut push = |part: &str, buffer: &D::Buffer| -> Result<(), TrainingError> {
+            let mut push = |part: &str, buffer: &D::Buffer| -> Result<(), NetworkTrainingError> {
                 let values = self.device.download(buffer)?;
                 arrays.push(format!("{name}.{part}"), &[values.len()], &values);
                 Ok(())
@@ -46,25 +47,25 @@ impl<D: Device> Trainer<'_, D> {
         ] {
             arrays.about.insert(key.into(), Value::from(value));
         }
-        arrays.write(path).map_err(TrainingError::File)
+        arrays.write(path).map_err(NetworkTrainingError::File)
     }
 
-    pub(super) fn resume(&mut self, path: &Path) -> Result<(), TrainingError> {
-        let arrays = Arrays::read(path).map_err(TrainingError::File)?;
+    pub(super) fn resume(&mut self, path: &Path) -> Result<(), NetworkTrainingError> {
+        let arrays = Arrays::read(path).map_err(NetworkTrainingError::File)?;
         let text = |key: &str| arrays.about.get(key).and_then(Value::as_str).unwrap_or_default();
         if text("training") != identity(self.training) {
             let message = format!(
                 "`{}` is the state of another training\n\nhint: remove it to begin anew, or write to another folder",
                 path.display()
             );
-            return Err(TrainingError::File(message));
+            return Err(NetworkTrainingError::File(message));
         }
-        let wrong = |why: String| TrainingError::File(format!("`{}`: {why}", path.display()));
+        let wrong = |why: String| NetworkTrainingError::File(format!("`{}`: {why}", path.display()));
         let number = |key: &str| text(key).parse::<usize>().map_err(|e| wrong(format!("`{key}`: {e}")));
         (self.epoch, self.step) = (number("epoch")?, number("step")?);
         self.history = serde_json::from_str::<History>(text("history")).map_err(|e| wrong(e.to_string()))?;
         let device = self.device;
-        let get = |name: String, length: usize| -> Result<D::Buffer, TrainingError> {
+        let get = |name: String, length: usize| -> Result<D::Buffer, NetworkTrainingError> {
             let array = arrays.get(&name).map_err(wrong)?;
             if array.values.len() != length {
                 return Err(wrong(format!(

@@ -2,7 +2,7 @@
 
 use didact_experiment::{Experiment, Size, Source};
 use didact_model::NoMonitor;
-use didact_vision::demo::{Scale, demo};
+use didact_vision::demo::{DemoScale, demo};
 use std::path::PathBuf;
 
 pub(crate) fn empty_folder(name: &str) -> PathBuf {
@@ -15,7 +15,7 @@ pub(crate) fn empty_folder(name: &str) -> PathBuf {
 #[test]
 fn a_tiny_transfer_learns_and_its_tables_are_read() {
     let folder = empty_folder("demo");
-    let outcome = demo(Scale::Tiny, &folder, &|| false, &|_| {}).unwrap();
+    let outcome = demo(DemoScale::Tiny, &folder, &|| false, &|_| {}).unwrap();
     for (seed, epochs) in outcome.source.models.iter().enumerate() {
         let (first, last) = (epochs[0], epochs[epochs.len() - 1]);
         // 128 test images of four classes: chance is 0.25 with a standard error of 0.04.

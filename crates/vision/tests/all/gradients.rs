@@ -2,13 +2,13 @@
 
 use crate::tiny::{CLASSES, Data, IMAGES, LORA, MODELS, SIZES, network, values};
 use didact_vision::device::{Cpu, Device};
-use didact_vision::network::{Backbone, Layout, Lora, Network, Pass, Values, head};
+use didact_vision::network::{Backbone, Layout, Lora, ParameterValues, Pass, VisionNetwork, head};
 
 /// Step of the differences: their error is of order STEP² times a third derivative.
 const STEP: f64 = 1e-5;
 
 /// The sum over models of the mean loss, which has the derivatives of each as its own.
-fn loss(values: &Values, lora: Option<Lora>) -> f64 {
+fn loss(values: &ParameterValues, lora: Option<Lora>) -> f64 {
     let device = Cpu::<f64>::new();
     let data = Data::new(&device);
     let network = network(&device, lora, values);
@@ -17,9 +17,13 @@ fn loss(values: &Values, lora: Option<Lora>) -> f64 {
     pass.totals.iter().step_by(2).sum::<f64>() / IMAGES as f64
 }
 
-fn gradients<D: Device>(device: &D, values: &Values, lora: Option<Lora>) -> Vec<(&'static str, Vec<f64>)> {
+fn gradients<D: Device>(
+    device: &D,
+    values: &ParameterValues,
+    lora: Option<Lora>,
+) -> Vec<(&'static str, Vec<f64>)> {
     let data = Data::new(device);
-    let mut network: Network<D> = network(device, lora, values);
+    let mut network: VisionNetwork<D> = network(device, lora, values);
     let mut pass = Pass::new(device, &network, IMAGES).unwrap();
     pass.forward(device, &network, &data.batch()).unwrap();
     pass.backward(device, &mut network).unwrap();
@@ -70,7 +74,7 @@ fn single_precision_has_the_gradients_of_double_precision() {
     }
 }
 
-fn logits(values: &Values, lora: Option<Lora>) -> Vec<f64> {
+fn logits(values: &ParameterValues, lora: Option<Lora>) -> Vec<f64> {
     let device = Cpu::<f64>::new();
     let data = Data::new(&device);
     let network = network(&device, lora, values);
@@ -84,8 +88,8 @@ fn logits(values: &Values, lora: Option<Lora>) -> Vec<f64> {
 #[test]
 fn adapted_weights_can_be_merged_and_change_nothing_at_the_start() {
     let adapted = values(Some(LORA));
-    let frozen = Values { adapters: Vec::new(), ..adapted.clone() };
-    let merged = Values {
+    let frozen = ParameterValues { adapters: Vec::new(), ..adapted.clone() };
+    let merged = ParameterValues {
         backbone: didact_vision::network::merged(&SIZES, MODELS.len(), &LORA, &adapted),
         ..frozen.clone()
     };
@@ -94,7 +98,7 @@ fn adapted_weights_can_be_merged_and_change_nothing_at_the_start() {
     let distance = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
     assert!(distance(&with, &once) < 1e-12, "{with:?} {once:?}");
     assert!(distance(&with, &without) > 1e-3, "the adapters do something");
-    let start = Values {
+    let start = ParameterValues {
         adapters: didact_vision::network::draw(
             &didact_vision::network::adapters(&SIZES, &LORA),
             5,
@@ -117,13 +121,13 @@ fn a_model_has_the_same_bits_alone_and_beside_others() {
     let device = Cpu::<f32>::new();
     let both = values(None);
     let (backbone, top) = (Backbone::new(&SIZES).layout, head(&SIZES, CLASSES));
-    let alone = Values {
+    let alone = ParameterValues {
         backbone: first(&backbone, &both.backbone),
         head: first(&top, &both.head),
         adapters: Vec::new(),
     };
     let data = Data::new(&device);
-    let mut network = Network::new(&device, SIZES, (1, CLASSES), None, &alone).unwrap();
+    let mut network = VisionNetwork::new(&device, SIZES, (1, CLASSES), None, &alone).unwrap();
     let mut pass = Pass::new(&device, &network, IMAGES).unwrap();
     pass.forward(&device, &network, &data.batch()).unwrap();
     pass.backward(&device, &mut network).unwrap();

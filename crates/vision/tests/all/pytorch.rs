@@ -2,7 +2,9 @@
 //! header says with which version.
 
 use didact_vision::device::{Cpu, Device};
-use didact_vision::network::{Architecture, Backbone, Layout, Lora, Network, Pass, Values, adapters, head};
+use didact_vision::network::{
+    Architecture, Backbone, Layout, Lora, ParameterValues, Pass, VisionNetwork, adapters, head,
+};
 use didact_vision::safetensors::Arrays;
 
 const SIZES: Architecture =
@@ -51,7 +53,7 @@ fn logits_and_all_gradients_are_those_of_pytorch() {
     let images = device.upload_bytes(&pixels).unwrap();
     let labels = device.upload_words(&labels).unwrap();
     let indices = device.upload_words(&(0..(MODELS * IMAGES) as u32).collect::<Vec<_>>()).unwrap();
-    let batch = didact_vision::network::Batch::<Cpu<f32>> {
+    let batch = didact_vision::network::ImageBatch::<Cpu<f32>> {
         images: &images,
         labels: &labels,
         indices: (&indices, 0),
@@ -61,12 +63,12 @@ fn logits_and_all_gradients_are_those_of_pytorch() {
     };
     let (backbone, top, factors) = (Backbone::new(&SIZES).layout, head(&SIZES, 3), adapters(&SIZES, &LORA));
     for (kind, lora) in [("whole", None), ("lora", Some(LORA))] {
-        let values = Values {
+        let values = ParameterValues {
             backbone: group(&golden, &backbone, "value"),
             head: group(&golden, &top, "value"),
             adapters: if lora.is_some() { group(&golden, &factors, "value") } else { Vec::new() },
         };
-        let mut network = Network::new(&device, SIZES, (MODELS, 3), lora, &values).unwrap();
+        let mut network = VisionNetwork::new(&device, SIZES, (MODELS, 3), lora, &values).unwrap();
         let mut pass = Pass::new(&device, &network, IMAGES).unwrap();
         pass.forward(&device, &network, &batch).unwrap();
         pass.backward(&device, &mut network).unwrap();

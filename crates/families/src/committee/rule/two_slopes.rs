@@ -170,7 +170,7 @@ impl TwoSlopes<'_> {
                 } else {
                     let both = [i, j];
                     known.signs_and_square(both, odd_square, both.map(|m| with_odd[m]))
-                        + self.signs_and_sizes(known, &even, both)
+                        + Self::signs_and_sizes(known, &even, both)
                         + four[(i, j)]
                 };
                 let (a, b) = ([self.odd(i), self.odd(j)], [self.even(i), self.even(j)]);
@@ -185,7 +185,7 @@ impl TwoSlopes<'_> {
     }
 
     /// The terms of E[s_i s_j B²] that are about three fields at most.
-    fn signs_and_sizes(&self, known: &Known, even: &[f64], [i, j]: [usize; 2]) -> f64 {
+    fn signs_and_sizes(known: &Known, even: &[f64], [i, j]: [usize; 2]) -> f64 {
         let mut sum = 2.0 * even[i] * even[j] * known.covariance(i, j);
         for (l, w) in even.iter().enumerate() {
             let [a_i, a_j] = [i, j].map(|m| known.covariance(l, m));

@@ -3,7 +3,7 @@
 //!
 //! Driver, NVRTC and cuBLAS are looked for when the program runs, so that it builds without them.
 
-use super::{AdamW, Device, DeviceError, Done, Heads, NORM_EPSILON, Operand, Patches, Product, Rows};
+use super::{AdamW, Device, DeviceError, Done, Heads, NORM_EPSILON, Operand, Patches, Product, RowBlock};
 use cudarc::cublas::{CudaBlas, Gemm, GemmConfig, StridedBatchedConfig, sys};
 use cudarc::driver::{
     CudaContext, CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg, sys as driver,
@@ -143,7 +143,7 @@ impl Cuda {
     /// The second part of a sum over rows: what the chunks gave is added to `out` from a number on.
     fn sum_up(
         &self,
-        rows: Rows,
+        rows: RowBlock,
         (out, offset): (&mut CudaSlice<f32>, usize),
         first: impl FnOnce(LaunchConfig, i32, &mut CudaSlice<f32>) -> Done,
     ) -> Done {
@@ -252,12 +252,17 @@ impl Device for Cuda {
         self.stream.memcpy_dtod(&x.slice(..length), &mut y.slice_mut(..length)).map_err(failed)
     }
 
-    fn add_row(&self, rows: Rows, (bias, offset): (&CudaSlice<f32>, usize), y: &mut CudaSlice<f32>) -> Done {
+    fn add_row(
+        &self,
+        rows: RowBlock,
+        (bias, offset): (&CudaSlice<f32>, usize),
+        y: &mut CudaSlice<f32>,
+    ) -> Done {
         let (n, bias) = (rows.len(), bias.slice(offset..));
         launch!(self, "add_row", elements(n), int(n)?, rows.rows as i32, rows.columns as i32, bias, *y)
     }
 
-    fn sum_rows(&self, rows: Rows, x: &CudaSlice<f32>, out: (&mut CudaSlice<f32>, usize)) -> Done {
+    fn sum_rows(&self, rows: RowBlock, x: &CudaSlice<f32>, out: (&mut CudaSlice<f32>, usize)) -> Done {
         int(rows.len())?;
         self.sum_up(rows, out, |shape, chunk, partial| {
             launch!(self, "sum_rows", shape, rows.rows as i32, rows.columns as i32, chunk, *x, *partial)
@@ -266,7 +271,7 @@ impl Device for Cuda {
 
     fn normalise(
         &self,
-        rows: Rows,
+        rows: RowBlock,
         x: &CudaSlice<f32>,
         (affine, offset): (&CudaSlice<f32>, usize),
         y: &mut CudaSlice<f32>,
@@ -295,7 +300,7 @@ impl Device for Cuda {
 
     fn normalise_backward(
         &self,
-        rows: Rows,
+        rows: RowBlock,
         (x, moments): (&CudaSlice<f32>, &CudaSlice<f32>),
         (affine, offset): (&CudaSlice<f32>, usize),
         dy: &CudaSlice<f32>,
@@ -321,7 +326,7 @@ impl Device for Cuda {
 
     fn normalise_affine(
         &self,
-        rows: Rows,
+        rows: RowBlock,
         (x, moments): (&CudaSlice<f32>, &CudaSlice<f32>),
         dy: &CudaSlice<f32>,
         (daffine, offset): (&mut CudaSlice<f32>, usize),
@@ -364,12 +369,12 @@ impl Device for Cuda {
         self.move_heads(heads, 0, x, out)
     }
 
-    fn mean_rows(&self, rows: Rows, x: &CudaSlice<f32>, out: &mut CudaSlice<f32>) -> Done {
+    fn mean_rows(&self, rows: RowBlock, x: &CudaSlice<f32>, out: &mut CudaSlice<f32>) -> Done {
         let n = rows.models * rows.columns;
         launch!(self, "mean_rows", elements(n), int(n)?, rows.rows as i32, rows.columns as i32, *x, *out)
     }
 
-    fn mean_rows_backward(&self, rows: Rows, dout: &CudaSlice<f32>, dx: &mut CudaSlice<f32>) -> Done {
+    fn mean_rows_backward(&self, rows: RowBlock, dout: &CudaSlice<f32>, dx: &mut CudaSlice<f32>) -> Done {
         let n = rows.len();
         launch!(
             self,
