@@ -64,6 +64,15 @@ const CLOSEST_MINOR: f64 = 3.0;
 
 /// Steps of 1, 2 or 5 times a power of ten.
 fn linear(scale: &Scale, length: f64) -> Vec<Ticks> {
+    let usual = linear_up_to(MOST_LABELS, scale, length);
+    if usual.iter().any(|ticks| ticks.major.len() >= 4) {
+        return usual;
+    }
+    // Between steps of 2 and of 5 there may be ranges with three labels or ten, and nothing in between.
+    linear_up_to(MOST_LABELS + 2, scale, length)
+}
+
+fn linear_up_to(most: usize, scale: &Scale, length: f64) -> Vec<Ticks> {
     let span = scale.high - scale.low;
     let first = (span / MOST_LABELS as f64).log10().floor() as i32;
     let mut candidates = Vec::new();
@@ -71,7 +80,7 @@ fn linear(scale: &Scale, length: f64) -> Vec<Ticks> {
         for mantissa in [1, 2, 5] {
             let step = Step { mantissa, exponent };
             let values = step.multiples(scale.low, scale.high);
-            if values.len() > MOST_LABELS || values.len() < 2 {
+            if values.len() > most || values.len() < 2 {
                 continue;
             }
             let (labels, note) = linear_labels(&values, exponent);
