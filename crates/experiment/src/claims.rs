@@ -2,6 +2,7 @@
 
 use crate::Size;
 use crate::description::{Bound, Check, Claim};
+use crate::jobs::NOT_YET;
 use crate::measures::{Estimate, Measured};
 use crate::points::Point;
 use crate::results::Missing;
@@ -63,6 +64,8 @@ pub fn judge<'a>(
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Found {
     True,
+    /// What it stands on is not computed yet, as in a sweep that is shared out.
+    NotYet,
     /// Within a tolerance that would fit nearly anything.
     TooWide,
     False,
@@ -74,6 +77,7 @@ fn judge_one(claim: &Claim, size: Size, points: &[Point], measured: &[Measured])
         Ok(found) => found,
         // What it stands on may be there at the larger size alone.
         Err(_) if waits => (Found::False, "there is no number".into()),
+        Err(why) if why.ends_with(NOT_YET) => (Found::NotYet, why.replace(" failed: ", ": ")),
         Err(why) => (Found::False, why),
     };
     let mut judged = Judged {
@@ -83,7 +87,7 @@ fn judge_one(claim: &Claim, size: Size, points: &[Point], measured: &[Measured])
             Found::True if claim.erratum.is_some() => Verdict::DiffersFromPrint,
             Found::True if claim.bound.is_some() => Verdict::WithinBound,
             Found::True => Verdict::Holds,
-            Found::TooWide => Verdict::NotJudged,
+            Found::TooWide | Found::NotYet => Verdict::NotJudged,
             Found::False => Verdict::Fails,
         },
         evidence,
