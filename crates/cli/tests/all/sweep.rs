@@ -216,7 +216,7 @@ fn a_point_that_needs_too_much_memory_ends_neither_the_task_nor_the_others() {
             record = { clock = "steps", times = [0, 1], observe = ["train_loss"], replicas = 1 }
             run = [{ name = "gd", engine = "full-batch" }]
             sweep = { "data.dimension" = [10, 20, 30, 8000, 40] }
-            measure = [{ name = "last", kind = "value-at", run = "gd", column = "train_loss", time = 1 }]
+            measure = [{ name = "last", kind = "value-at", run = "gd", observable = "train_loss", time = 1 }]
             claim = [{ says = "Losses are not negative", measure = "last", check = { at-least = 0 } }]
         "#,
     );
