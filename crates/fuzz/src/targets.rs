@@ -57,7 +57,7 @@ pub(crate) const ALL: &[Target] = &[
         name: "expression",
         about: "formulas: activations, observables, measures",
         corpus: corpus::expressions,
-        a_minute: 250_000,
+        a_minute: 400_000,
         words: corpus::FUNCTIONS,
         run: expression,
     },
