@@ -94,6 +94,23 @@ fn operations<D: Device>(d: &D) -> Result<Outputs, DeviceError> {
         d.product(&product, &up(3 * m * k, 1)?, &up(3 * k * c, 2)?, &mut out)?;
         all.push((name, true, d.download(&out)?));
     }
+    // Long sums, as those of the derivatives of weights.
+    let (m, k, c) = (20, 4160, 24);
+    let operand = |columns: usize| Operand::dense(k, columns);
+    let product = Product {
+        batches: 3,
+        m,
+        n: c,
+        k,
+        a: operand(m).transposed(),
+        b: operand(c),
+        c: Operand::dense(m, c).at(3),
+        scale: 0.7,
+        accumulate: true,
+    };
+    let mut out = up(3 * m * c + 3, 3)?;
+    d.product(&product, &up(3 * m * k, 1)?, &up(3 * k * c, 2)?, &mut out)?;
+    all.push(("Aᵀ B, long sums", true, d.download(&out)?));
     let mut y = up(n, 2)?;
     d.add(n, &up(n, 1)?, &mut y)?;
     all.push(("sum", false, d.download(&y)?));
@@ -101,6 +118,8 @@ fn operations<D: Device>(d: &D) -> Result<Outputs, DeviceError> {
     all.push(("copy", false, d.download(&y)?));
     d.add_row(rows, (&up(2 * n, 4)?, 7), &mut y)?;
     all.push(("a row added", false, d.download(&y)?));
+    d.add_row(rows, (&up(2 * n, 4)?, 8), &mut y)?;
+    all.push(("a row added, by fours", false, d.download(&y)?));
     let mut sums = up(7 + 3 * 48, 5)?;
     d.sum_rows(rows, &y, (&mut sums, 7))?;
     all.push(("sums over rows", false, d.download(&sums)?));
@@ -124,12 +143,16 @@ fn operations<D: Device>(d: &D) -> Result<Outputs, DeviceError> {
     let mut dp = up(n, 12)?;
     d.softmax_backward(111, 48, 1.7, &p, &mut dp)?;
     all.push(("softmax, derivative", false, d.download(&dp)?));
-    let heads = Heads { sequences: 6, tokens: 7, parts: 3, heads: 4, width: 5 };
-    let (mut split, mut merged) = (d.zeros(heads.len())?, d.zeros(heads.len())?);
-    d.split_heads(heads, &up(heads.len(), 13)?, &mut split)?;
-    all.push(("heads split", false, d.download(&split)?));
-    d.merge_heads(heads, &up(heads.len(), 14)?, &mut merged)?;
-    all.push(("heads merged", false, d.download(&merged)?));
+    for (width, names) in
+        [(5, ["heads split", "heads merged"]), (8, ["heads split, by fours", "heads merged, by fours"])]
+    {
+        let heads = Heads { sequences: 6, tokens: 7, parts: 3, heads: 4, width };
+        let (mut split, mut merged) = (d.zeros(heads.len())?, d.zeros(heads.len())?);
+        d.split_heads(heads, &up(heads.len(), 13)?, &mut split)?;
+        all.push((names[0], false, d.download(&split)?));
+        d.merge_heads(heads, &up(heads.len(), 14)?, &mut merged)?;
+        all.push((names[1], false, d.download(&merged)?));
+    }
     let mut mean = d.zeros(3 * 48)?;
     d.mean_rows(rows, &x, &mut mean)?;
     all.push(("mean over tokens", false, d.download(&mean)?));

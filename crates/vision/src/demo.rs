@@ -67,7 +67,15 @@ pub fn demo(
 ) -> Result<TransferOutcome, NetworkTrainingError> {
     let device = Cpu::<f32>::new();
     let seeds = if scale == DemoScale::Tiny { 2 } else { 3 };
-    let setting = TransferSetting { device: &device, folder: folder.into(), seed: 7, seeds, stopped, tell };
+    let setting = TransferSetting {
+        device: &device,
+        folder: folder.into(),
+        seed: 7,
+        seeds,
+        per_class: None,
+        stopped,
+        tell,
+    };
     run(&protocol(scale), &data(scale), &setting)
 }
 

@@ -1,5 +1,6 @@
 //! One experiment: pre-training with checkpoints, then LoRA from each of them, all seeds side by side, and the tables of both.
 
+use crate::alignment::{Alignment, alignments};
 use crate::data::Images;
 use crate::device::{Device, DeviceError};
 use crate::network::{Backbone, ParameterValues, adapters, draw, head};
@@ -18,6 +19,8 @@ pub struct TransferSetting<'a, D: Device> {
     pub seed: u64,
     /// How many networks are pre-trained.
     pub seeds: u32,
+    /// Images per class downstream, if others than those of the protocol: the tables then go to a folder of their own beside the checkpoints.
+    pub per_class: Option<usize>,
     /// Says whether to stop, and hears how far it is.
     pub stopped: &'a dyn Fn() -> bool,
     /// Hears a line now and then.
@@ -70,13 +73,14 @@ pub struct TransferOutcome {
     pub adapted: History,
 }
 
-/// Runs a protocol, or what is left of it, and writes `source.csv` and, per checkpoint, `adapted-NNN.csv`.
+/// Runs a protocol, or what is left of it, and writes `source.csv` and, per checkpoint, `adapted-NNN.csv`; and `alignment.csv`, whose times
+/// are the epochs of the checkpoints: what pre-training and LoRA have in common ([`Alignment`]), and how long LoRA needs.
 pub fn run<D: Device>(
     protocol: &Protocol,
     data: &Data,
     setting: &TransferSetting<D>,
 ) -> Result<TransferOutcome, NetworkTrainingError> {
-    let TransferSetting { device, folder, seed, seeds, stopped, tell } = setting;
+    let TransferSetting { device, folder, seed, seeds, per_class: images, stopped, tell } = setting;
     let (device, seed, a) = (*device, *seed, protocol.architecture);
     a.check().map_err(NetworkTrainingError::File)?;
     let models: Vec<u32> = (0..*seeds).collect();
@@ -111,10 +115,10 @@ pub fn run<D: Device>(
         trainer.run(&train, &test, &mut keeper)?;
         trainer.history
     };
-    let table = |name: &str, text: String| {
+    let table = |folder: &Path, name: &str, text: String| {
         write_whole(&folder.join(name), text.as_bytes()).map_err(NetworkTrainingError::File)
     };
-    table("source.csv", source.csv(0..models.len()))?;
+    table(folder, "source.csv", source.csv(0..models.len()))?;
 
     // LoRA from every checkpoint of every seed at once.
     let kept = &protocol.checkpoints;
@@ -158,11 +162,12 @@ pub fn run<D: Device>(
         rate: protocol.adaptation.rate,
         decay: protocol.adaptation.decay,
         lane: lanes::ADAPTATION_ORDER,
-        samples: per_class(&data.downstream[0], protocol.per_class, seed, &all)
+        samples: per_class(&data.downstream[0], images.unwrap_or(protocol.per_class), seed, &all)
             .map_err(NetworkTrainingError::File)?,
         ..training
     };
-    let state = folder.join("adaptation.safetensors");
+    let results = images.map_or_else(|| folder.clone(), |n| folder.join(format!("{n}-per-class")));
+    let state = results.join("adaptation.safetensors");
     let mut trainer =
         NetworkTrainer::new(device, &training, classes(&data.downstream), &values, Some(&state))?;
     // The frozen network sees pixels as it was trained on: normalised by the moments of the source.
@@ -170,10 +175,34 @@ pub fn run<D: Device>(
     let test = Loaded::new(device, &data.downstream[1])?.normalised_as(&data.source[0]);
     let mut keeper = Keeper { checkpoints: &[], folder, stopped, tell, what: "adaptation" };
     trainer.run(&train, &test, &mut keeper)?;
+    let fine_tuned = trainer.network.values(device)?;
     let adapted = trainer.history;
     for (number, epoch) in kept.iter().enumerate() {
         let range = number * models.len()..(number + 1) * models.len();
-        table(&format!("adapted-{epoch:03}.csv"), adapted.csv(range))?;
+        table(&results, &format!("adapted-{epoch:03}.csv"), adapted.csv(range))?;
     }
+    let start = ParameterValues {
+        backbone: draw(&Backbone::new(&a).layout, seed, &all, lanes::BACKBONE),
+        ..ParameterValues::default()
+    };
+    let aligned = alignments(&a, &protocol.lora, all.len(), &start, &fine_tuned);
+    table(&results, "alignment.csv", alignment_table(kept, &aligned, &adapted))?;
     Ok(TransferOutcome { source, adapted })
+}
+
+/// A line per seed and checkpoint; the last column is the number of epochs until the accuracy on test images passes 90 per cent of what
+/// all networks reach in the mean.
+fn alignment_table(checkpoints: &[usize], aligned: &[Alignment], adapted: &History) -> String {
+    let level = 0.9 * adapted.final_accuracy();
+    let seeds = aligned.len() / checkpoints.len();
+    let mut text = format!("replica,time,{},epochs_to_level\n", Alignment::NAMES.join(","));
+    for seed in 0..seeds {
+        for (number, epoch) in checkpoints.iter().enumerate() {
+            let model = number * seeds + seed;
+            let numbers = aligned[model].values().map(|v| v.to_string()).join(",");
+            let needed = adapted.epochs_to(model, level).map_or(String::new(), |t| t.to_string());
+            text += &format!("{seed},{epoch},{numbers},{needed}\n");
+        }
+    }
+    text
 }

@@ -4,6 +4,7 @@
 //! Many networks of one shape are trained side by side ([`network`]) by the operations of a [`device`].
 //! Results are tables of epochs × loss and accuracy, which `didact` reads by `engine = "recorded"`.
 
+pub mod alignment;
 pub mod bench;
 pub mod check;
 pub mod data;

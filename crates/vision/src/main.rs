@@ -57,6 +57,9 @@ enum Command {
         /// Seed of all random numbers.
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// Images per class downstream, if others than those of the protocol; tables go to `N-per-class`.
+        #[arg(long)]
+        per_class: Option<usize>,
         /// `cuda` or `cpu`.
         #[arg(long, default_value = "cuda")]
         device: String,
@@ -155,17 +158,19 @@ struct RunProtocol {
     folder: PathBuf,
     seed: u64,
     seeds: u32,
+    per_class: Option<usize>,
 }
 
 impl Work for RunProtocol {
     fn on<D: Device>(&self, device: &D) -> Result<(), NetworkTrainingError> {
-        let Self { protocol, data, folder, seed, seeds } = self;
+        let Self { protocol, data, folder, seed, seeds, per_class } = self;
         eprintln!("{} on {}", protocol.name, device.name());
         let setting = TransferSetting {
             device,
             folder: folder.clone(),
             seed: *seed,
             seeds: *seeds,
+            per_class: *per_class,
             stopped: &stopped,
             tell: &tell,
         };
@@ -201,12 +206,12 @@ fn perform(command: Command) -> Result<(), NetworkTrainingError> {
             let figure = didact_vision::demo::figure(&out).map_err(NetworkTrainingError::File)?;
             println!("tables in {}, figure and claims in {}", out.display(), figure.display());
         }
-        Command::Run { protocol, data, out, seeds, seed, device } => {
+        Command::Run { protocol, data, out, seeds, seed, per_class, device } => {
             let protocol = Protocol::named(&protocol).map_err(NetworkTrainingError::File)?;
             let found = protocol.data(&data, seed).map_err(NetworkTrainingError::File)?;
             found.stand_ins.iter().for_each(|line| eprintln!("stand-in: {line}"));
             let folder = out.join(&protocol.name);
-            on_device(&device, &RunProtocol { protocol, data: found, folder, seed, seeds })?;
+            on_device(&device, &RunProtocol { protocol, data: found, folder, seed, seeds, per_class })?;
         }
         Command::CheckDevice => {
             #[cfg(feature = "cuda")]

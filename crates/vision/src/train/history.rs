@@ -35,6 +35,22 @@ impl History {
         }
     }
 
+    /// Mean over the models of the accuracy on test images after the last epoch.
+    pub fn final_accuracy(&self) -> f64 {
+        let last = self.models.iter().filter_map(|model| model.last());
+        last.map(|epoch| epoch.test_accuracy).sum::<f64>() / self.models.len() as f64
+    }
+
+    /// When the accuracy of a model on test images first passes a level, in epochs, by a straight line between two of them; none if it never
+    /// does, and at most 1 if the first epoch does.
+    pub fn epochs_to(&self, model: usize, level: f64) -> Option<f64> {
+        let epochs = &self.models[model];
+        let after = epochs.iter().position(|epoch| epoch.test_accuracy >= level)?;
+        let Some(before) = after.checked_sub(1) else { return Some(1.0) };
+        let [low, high] = [before, after].map(|epoch| epochs[epoch].test_accuracy);
+        Some((before + 1) as f64 + (level - low) / (high - low))
+    }
+
     /// A table of some of the models for `engine = "recorded"`: a line per replica and epoch, counted from 1.
     pub fn csv(&self, models: std::ops::Range<usize>) -> String {
         let mut text = String::from("replica,time,train_loss,train_accuracy,test_loss,test_accuracy\n");
@@ -51,5 +67,20 @@ impl History {
             }
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_is_passed_between_two_epochs() {
+        let epoch =
+            |test_accuracy| Epoch { train_loss: 1.0, train_accuracy: 0.0, test_loss: 1.0, test_accuracy };
+        let history = History { models: vec![vec![epoch(0.2), epoch(0.4), epoch(0.8)], vec![epoch(0.6); 3]] };
+        assert!((history.final_accuracy() - 0.7).abs() < 1e-12);
+        assert!((history.epochs_to(0, 0.5).unwrap() - 2.25).abs() < 1e-12);
+        assert_eq!((history.epochs_to(1, 0.5), history.epochs_to(1, 0.9)), (Some(1.0), None));
     }
 }

@@ -28,6 +28,14 @@ extern "C" __global__ void add_row(int n, int rows, int columns, const float* bi
     if (i < n) y[i] += bias[i / columns / rows * columns + i % columns];
 }
 
+// The same with four numbers per thread: n and columns count fours.
+extern "C" __global__ void add_row4(int n, int rows, int columns, const float4* bias, float4* y) {
+    int i = element();
+    if (i >= n) return;
+    float4 b = bias[i / columns / rows * columns + i % columns], v = y[i];
+    y[i] = make_float4(v.x + b.x, v.y + b.y, v.z + b.z, v.w + b.w);
+}
+
 // Blocks of 32 x 8 threads; grid: tiles of columns, chunks of rows, models. Sums of a chunk go to partial[chunk][model][column].
 extern "C" __global__ void sum_rows(int rows, int columns, int chunk, const float* x, float* partial) {
     __shared__ float tile[8][WARP];
@@ -72,6 +80,17 @@ extern "C" __global__ void sum_chunks(int n, int chunks, const float* partial, f
     out[i] = (float)(out[i] + sum);
 }
 
+// A product over long sums was done in parts: c[batch] += the sum of partial[batch][part], matrices of `size` numbers.
+extern "C" __global__ void sum_parts(int n, int size, int parts, int stride, const float* partial, float* c) {
+    int i = element();
+    if (i >= n) return;
+    int batch = i / size, place = i % size;
+    partial += (size_t)batch * parts * size + place;
+    float sum = 0.f;
+    for (int p = 0; p < parts; p++) sum += partial[(size_t)p * size];
+    c[(size_t)batch * stride + place] += sum;
+}
+
 extern "C" __global__ void normalise(int all, int rows, int columns, const float* x, const float* scale,
                                      const float* shift, float epsilon, float* y, float* moments) {
     int row = row_of_warp(), lane = threadIdx.x % WARP;
@@ -111,14 +130,29 @@ extern "C" __global__ void normalise_backward(int all, int rows, int columns, co
         dx[c] += inverse * (dy[c] * scale[c] - sum - (x[c] - mean) * inverse * along);
 }
 
+// The distribution function of a normal variable: its error is a rounding of 1, which is what a product with x needs.
+__device__ float below(float x) { return 0.5f + 0.5f * erff(0.7071067812f * x); }
+__device__ float gelu_of(float x) { return x * below(x); }
+__device__ float gelu_slope(float x) { return below(x) + x * 0.3989422804f * expf(-0.5f * x * x); }
+
+// Four numbers per thread, and the rest by the last threads.
 extern "C" __global__ void gelu(int n, const float* x, float* y) {
-    int i = element();
-    if (i < n) y[i] = x[i] * normcdff(x[i]);
+    int i = 4 * element();
+    if (i + 4 <= n) {
+        float4 v = *(const float4*)(x + i);
+        *(float4*)(y + i) = make_float4(gelu_of(v.x), gelu_of(v.y), gelu_of(v.z), gelu_of(v.w));
+    } else
+        for (; i < n; i++) y[i] = gelu_of(x[i]);
 }
 
 extern "C" __global__ void gelu_backward(int n, const float* x, float* dy) {
-    int i = element();
-    if (i < n) dy[i] *= normcdff(x[i]) + x[i] * 0.3989422804f * expf(-0.5f * x[i] * x[i]);
+    int i = 4 * element();
+    if (i + 4 <= n) {
+        float4 v = *(const float4*)(x + i), d = *(float4*)(dy + i);
+        *(float4*)(dy + i) =
+            make_float4(d.x * gelu_slope(v.x), d.y * gelu_slope(v.y), d.z * gelu_slope(v.z), d.w * gelu_slope(v.w));
+    } else
+        for (; i < n; i++) dy[i] *= gelu_slope(x[i]);
 }
 
 extern "C" __global__ void softmax(int rows, int columns, float scale, float* x) {
@@ -147,6 +181,23 @@ extern "C" __global__ void softmax_backward(int rows, int columns, float scale, 
 // x[sequence][token][part][head][i] and by head [part][sequence][head][token][i]; `split` says which way.
 extern "C" __global__ void move_heads(int n, int sequences, int tokens, int parts, int heads, int width, int split,
                                       const float* x, float* out) {
+    int i = element();
+    if (i >= n) return;
+    int rest = i, inner = rest % width;
+    rest /= width;
+    int head = rest % heads;
+    rest /= heads;
+    int part = rest % parts;
+    rest /= parts;
+    int token = rest % tokens, sequence = rest / tokens;
+    int by_head = (((part * sequences + sequence) * heads + head) * tokens + token) * width + inner;
+    if (split) out[by_head] = x[i];
+    else out[i] = x[by_head];
+}
+
+// The same with four numbers per thread: n and width count fours.
+extern "C" __global__ void move_heads4(int n, int sequences, int tokens, int parts, int heads, int width, int split,
+                                       const float4* x, float4* out) {
     int i = element();
     if (i >= n) return;
     int rest = i, inner = rest % width;

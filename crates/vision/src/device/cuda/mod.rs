@@ -17,12 +17,14 @@ use std::sync::Arc;
 pub const KERNELS: &str = include_str!("kernels.cu");
 
 /// Names of the kernels.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 20] = [
     "add",
     "add_row",
+    "add_row4",
     "sum_rows",
     "sum_affine",
     "sum_chunks",
+    "sum_parts",
     "normalise",
     "normalise_backward",
     "gelu",
@@ -30,6 +32,7 @@ const NAMES: [&str; 17] = [
     "softmax",
     "softmax_backward",
     "move_heads",
+    "move_heads4",
     "mean_rows",
     "mean_rows_backward",
     "patches",
@@ -41,6 +44,12 @@ const NAMES: [&str; 17] = [
 const THREADS: u32 = 256;
 /// Rows are summed in at most so many parts at once.
 const CHUNKS: usize = 64;
+/// Products whose sums are at least this long, and whose results are small, are done in parts: else most of the GPU waits.
+const LONG_SUM: usize = 2048;
+/// So many tiles of a result keep the GPU busy; an H200 has 132 multiprocessors.
+const BUSY: usize = 264;
+/// Numbers along the sides of a tile.
+const TILE: usize = 128;
 
 /// One GPU.
 pub struct Cuda {
@@ -167,12 +176,85 @@ impl Cuda {
     fn move_heads(&self, h: Heads, split: i32, x: &CudaSlice<f32>, out: &mut CudaSlice<f32>) -> Done {
         let sizes = [h.sequences, h.tokens, h.parts, h.heads, h.width];
         let [s, t, p, heads, width] = sizes.map(|n| n as i32);
-        launch!(self, "move_heads", elements(h.len()), int(h.len())?, s, t, p, heads, width, split, *x, *out)
+        let n = h.len();
+        if h.width.is_multiple_of(4) {
+            let (n, width) = (n / 4, width / 4);
+            launch!(self, "move_heads4", elements(n), int(n)?, s, t, p, heads, width, split, *x, *out)
+        } else {
+            launch!(self, "move_heads", elements(n), int(n)?, s, t, p, heads, width, split, *x, *out)
+        }
+    }
+
+    /// Aᵀ B of many rows in parts, each part a batch of its own, whose sum is added to C.
+    fn product_in_parts(
+        &self,
+        p: &Product,
+        parts: usize,
+        (a, b, c): (&CudaSlice<f32>, &CudaSlice<f32>, &mut CudaSlice<f32>),
+    ) -> Done {
+        let (k, size) = (p.k / parts, p.m * p.n);
+        let part = |operand: Operand| Operand { batch_stride: k * operand.row_stride, ..operand };
+        let c_of_parts = Operand::dense(p.m, p.n);
+        let in_parts = Product {
+            batches: p.batches * parts,
+            k,
+            a: part(p.a),
+            b: part(p.b),
+            c: c_of_parts,
+            accumulate: false,
+            ..*p
+        };
+        let mut partial = self.partial.borrow_mut();
+        if partial.len() < in_parts.batches * size {
+            *partial = self.stream.alloc_zeros(in_parts.batches * size).map_err(failed)?;
+        }
+        self.gemm(&in_parts, a, b, &mut partial)?;
+        let (n, out, stride) = (p.batches * size, c.slice(p.c.offset..), int(p.c.batch_stride)?);
+        launch!(self, "sum_parts", elements(n), int(n)?, int(size)?, int(parts)?, stride, *partial, out)
+    }
+
+    fn gemm(&self, p: &Product, a: &CudaSlice<f32>, b: &CudaSlice<f32>, c: &mut CudaSlice<f32>) -> Done {
+        // cuBLAS counts along columns: row by row, Cᵀ = Bᵀ Aᵀ.
+        let gemm = GemmConfig {
+            transa: operation(p.b),
+            transb: operation(p.a),
+            m: int(p.n)?,
+            n: int(p.m)?,
+            k: int(p.k)?,
+            alpha: p.scale as f32,
+            lda: int(p.b.row_stride)?,
+            ldb: int(p.a.row_stride)?,
+            beta: if p.accumulate { 1.0 } else { 0.0 },
+            ldc: int(p.c.row_stride)?,
+        };
+        let config = StridedBatchedConfig {
+            gemm,
+            batch_size: int(p.batches)?,
+            stride_a: p.b.batch_stride as i64,
+            stride_b: p.a.batch_stride as i64,
+            stride_c: p.c.batch_stride as i64,
+        };
+        let (a, b) = (a.slice(p.a.offset..), b.slice(p.b.offset..));
+        let mut c = c.slice_mut(p.c.offset..);
+        // SAFETY: strides and lengths are those of the arrays, as on the processor, which checks them by its slices.
+        unsafe { self.blas.gemm_strided_batched(config, &b, &a, &mut c) }.map_err(failed)
     }
 }
 
 fn operation(operand: Operand) -> sys::cublasOperation_t {
     if operand.transposed { sys::cublasOperation_t::CUBLAS_OP_T } else { sys::cublasOperation_t::CUBLAS_OP_N }
+}
+
+/// In how many parts the sums of a product are done: 1 unless it is Aᵀ B of dense arrays, added to C, with long sums and a small result.
+fn parts(p: &Product) -> usize {
+    let dense = |operand: Operand| operand.batch_stride == p.k * operand.row_stride;
+    let rows_are_summed = p.a.transposed && !p.b.transposed && dense(p.a) && dense(p.b);
+    if !(p.accumulate && rows_are_summed && p.c.row_stride == p.n && p.k >= LONG_SUM) {
+        return 1;
+    }
+    let tiles = p.batches * p.m.div_ceil(TILE) * p.n.div_ceil(TILE);
+    let fits = |parts: &usize| p.k.is_multiple_of(4 * parts) && p.k / parts >= LONG_SUM / 8;
+    (1..=64).filter(fits).find(|parts| parts * tiles >= BUSY).or_else(|| (1..=64).rfind(fits)).unwrap_or(1)
 }
 
 impl Device for Cuda {
@@ -218,30 +300,10 @@ impl Device for Cuda {
     }
 
     fn product(&self, p: &Product, a: &CudaSlice<f32>, b: &CudaSlice<f32>, c: &mut CudaSlice<f32>) -> Done {
-        // cuBLAS counts along columns: row by row, Cᵀ = Bᵀ Aᵀ.
-        let gemm = GemmConfig {
-            transa: operation(p.b),
-            transb: operation(p.a),
-            m: int(p.n)?,
-            n: int(p.m)?,
-            k: int(p.k)?,
-            alpha: p.scale as f32,
-            lda: int(p.b.row_stride)?,
-            ldb: int(p.a.row_stride)?,
-            beta: if p.accumulate { 1.0 } else { 0.0 },
-            ldc: int(p.c.row_stride)?,
-        };
-        let config = StridedBatchedConfig {
-            gemm,
-            batch_size: int(p.batches)?,
-            stride_a: p.b.batch_stride as i64,
-            stride_b: p.a.batch_stride as i64,
-            stride_c: p.c.batch_stride as i64,
-        };
-        let (a, b) = (a.slice(p.a.offset..), b.slice(p.b.offset..));
-        let mut c = c.slice_mut(p.c.offset..);
-        // SAFETY: strides and lengths are those of the arrays, as on the processor, which checks them by its slices.
-        unsafe { self.blas.gemm_strided_batched(config, &b, &a, &mut c) }.map_err(failed)
+        match parts(p) {
+            1 => self.gemm(p, a, b, c),
+            parts => self.product_in_parts(p, parts, (a, b, c)),
+        }
     }
 
     fn add(&self, length: usize, x: &CudaSlice<f32>, y: &mut CudaSlice<f32>) -> Done {
@@ -259,6 +321,10 @@ impl Device for Cuda {
         y: &mut CudaSlice<f32>,
     ) -> Done {
         let (n, bias) = (rows.len(), bias.slice(offset..));
+        if rows.columns.is_multiple_of(4) && offset.is_multiple_of(4) {
+            let (n, columns) = (n / 4, int(rows.columns / 4)?);
+            return launch!(self, "add_row4", elements(n), int(n)?, rows.rows as i32, columns, bias, *y);
+        }
         launch!(self, "add_row", elements(n), int(n)?, rows.rows as i32, rows.columns as i32, bias, *y)
     }
 
@@ -339,11 +405,11 @@ impl Device for Cuda {
     }
 
     fn gelu(&self, length: usize, x: &CudaSlice<f32>, y: &mut CudaSlice<f32>) -> Done {
-        launch!(self, "gelu", elements(length), int(length)?, *x, *y)
+        launch!(self, "gelu", elements(length.div_ceil(4)), int(length)?, *x, *y)
     }
 
     fn gelu_backward(&self, length: usize, x: &CudaSlice<f32>, dy: &mut CudaSlice<f32>) -> Done {
-        launch!(self, "gelu_backward", elements(length), int(length)?, *x, *dy)
+        launch!(self, "gelu_backward", elements(length.div_ceil(4)), int(length)?, *x, *dy)
     }
 
     fn softmax(&self, rows: usize, columns: usize, scale: f64, x: &mut CudaSlice<f32>) -> Done {
