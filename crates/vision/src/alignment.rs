@@ -1,5 +1,5 @@
 //! What pre-training and fine-tuning have in common: for the projections q and v of every block, the directions that pre-training has
-//! learned beside those that LoRA finds. They play the part of the alignment mu of the theory (`docs/derivations/lora-single-index.md`),
+//! learned beside those that LoRA finds. They play the part of the alignment mu of the theory (`docs/derivations/lora.md`),
 //! where W0 = mu w* is the share of the target that pre-training has found.
 
 use crate::network::{Architecture, Backbone, Lora, ParameterValues, adapters};
