@@ -9,7 +9,7 @@ use didact_math::linalg::{Mat, dot, svd};
 ///
 /// W is the frozen matrix, W⁰ its start, Δ = (alpha / rank) B A what LoRA has added, r its rank.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Alignment {
+pub struct AdapterAlignment {
     /// |Vᵀ V'|² / r, with V the first r right singular vectors of W − W⁰ and V' those of Δ: 1 when both read the same inputs, r / width by chance.
     pub inputs: f64,
     /// The same of left singular vectors: both write to the same outputs.
@@ -24,7 +24,7 @@ pub struct Alignment {
     pub added: f64,
 }
 
-impl Alignment {
+impl AdapterAlignment {
     /// Of one projection.
     ///
     /// # Panics
@@ -80,7 +80,7 @@ pub fn alignments(
     models: usize,
     start: &ParameterValues,
     fine_tuned: &ParameterValues,
-) -> Vec<Alignment> {
+) -> Vec<AdapterAlignment> {
     let (backbone, factors) = (Backbone::new(a).layout, adapters(a, lora));
     let matrix = |layout: &crate::network::Layout, values: &[f64], name: &str, model: usize| {
         let tensor = layout.tensors.iter().position(|t| t.name == name).expect("an array of the network");
@@ -104,10 +104,15 @@ pub fn alignments(
                     matrix(&factors, &fine_tuned.adapters, &name, model)
                 };
                 let added = factor("b").times(&factor("a")).scaled(lora.factor());
-                all.push(Alignment::of(&projection(start), &projection(fine_tuned), &added, lora.rank));
+                all.push(AdapterAlignment::of(
+                    &projection(start),
+                    &projection(fine_tuned),
+                    &added,
+                    lora.rank,
+                ));
             }
         }
-        Alignment::mean(&all)
+        AdapterAlignment::mean(&all)
     };
     (0..models).map(one).collect()
 }
@@ -125,7 +130,7 @@ mod tests {
         let start = Mat::identity(6);
         let mut trained = start.clone();
         trained.add_scaled(1.0, &unit(1, 2, 3.0));
-        let same = Alignment::of(&start, &trained, &unit(1, 2, 1.0), 1);
+        let same = AdapterAlignment::of(&start, &trained, &unit(1, 2, 1.0), 1);
         let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
         near(same.inputs, 1.0);
         near(same.outputs, 1.0);
@@ -135,7 +140,7 @@ mod tests {
         near(same.moved, 3.0 / 6.0_f64.sqrt());
         near(same.added, 1.0 / 15.0_f64.sqrt());
         // The same input goes to another output.
-        let other = Alignment::of(&start, &trained, &unit(4, 2, 1.0), 1);
+        let other = AdapterAlignment::of(&start, &trained, &unit(4, 2, 1.0), 1);
         near(other.inputs, 1.0);
         near(other.outputs, 0.0);
         near(other.cosine, 0.0);

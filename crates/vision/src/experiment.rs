@@ -1,6 +1,6 @@
 //! One experiment: pre-training with checkpoints, then LoRA from each of them, all seeds side by side, and the tables of both.
 
-use crate::alignment::{Alignment, alignments};
+use crate::alignment::{AdapterAlignment, alignments};
 use crate::data::Images;
 use crate::device::{Device, DeviceError};
 use crate::network::{Backbone, ParameterValues, adapters, draw, head};
@@ -74,7 +74,7 @@ pub struct TransferOutcome {
 }
 
 /// Runs a protocol, or what is left of it, and writes `source.csv` and, per checkpoint, `adapted-NNN.csv`; and `alignment.csv`, whose times
-/// are the epochs of the checkpoints: what pre-training and LoRA have in common ([`Alignment`]), and how long LoRA needs.
+/// are the epochs of the checkpoints: what pre-training and LoRA have in common ([`AdapterAlignment`]), and how long LoRA needs.
 pub fn run<D: Device>(
     protocol: &Protocol,
     data: &Data,
@@ -192,10 +192,10 @@ pub fn run<D: Device>(
 
 /// A line per seed and checkpoint; the last column is the number of epochs until the accuracy on test images passes 90 per cent of what
 /// all networks reach in the mean.
-fn alignment_table(checkpoints: &[usize], aligned: &[Alignment], adapted: &History) -> String {
+fn alignment_table(checkpoints: &[usize], aligned: &[AdapterAlignment], adapted: &History) -> String {
     let level = 0.9 * adapted.final_accuracy();
     let seeds = aligned.len() / checkpoints.len();
-    let mut text = format!("replica,time,{},epochs_to_level\n", Alignment::NAMES.join(","));
+    let mut text = format!("replica,time,{},epochs_to_level\n", AdapterAlignment::NAMES.join(","));
     for seed in 0..seeds {
         for (number, epoch) in checkpoints.iter().enumerate() {
             let model = number * seeds + seed;
