@@ -2,6 +2,7 @@
 
 use crate::build;
 use crate::source::{Diagnostic, Source};
+use didact_math::gauss::normal;
 use didact_math::linalg::Mat;
 use didact_model::observable::{self, Observable};
 use didact_model::quantity::{Answer, Arguments, Input, Kind, Quantity, QuantityError};
@@ -82,7 +83,7 @@ static QUANTITIES: &[Quantity] = &[
     },
     Quantity {
         name: "required-dimension",
-        summary: "the d at which the standard deviation of one run is a given share of an observable",
+        summary: "the d at which one run is within a given share of the limit, with a given probability",
         inputs: &[
             MODEL,
             DATA,
@@ -90,7 +91,12 @@ static QUANTITIES: &[Quantity] = &[
             START,
             OBSERVABLE,
             number("time", None, "alpha"),
-            number("relative", None, "standard deviation in units of the observable"),
+            number("relative", None, "half the width of the interval, in units of the observable"),
+            number(
+                "probability",
+                Some(ONE_DEVIATION),
+                "that one run is in the interval; the default is that of one standard deviation",
+            ),
         ],
         outputs: &["dimension"],
         compute: required_dimension,
@@ -284,6 +290,11 @@ fn passage_time(arguments: &Arguments) -> Result<Answer, QuantityError> {
     Ok(vec![("time", json!(time)), ("variance", json!(variance))])
 }
 
+/// P(|z| < 1) for a standard normal z.
+const ONE_DEVIATION: &str = "0.6826894921370859";
+
+/// Fluctuations are Gaussian: one run is within x of the limit with probability p where its standard deviation is x/z_p, with
+/// z_p = Φ⁻¹((1 + p)/2).
 fn required_dimension(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let problem = problem(arguments, true)?;
     let observable = one_observable(arguments, &problem)?;
@@ -292,7 +303,21 @@ fn required_dimension(arguments: &Arguments) -> Result<Answer, QuantityError> {
         return Err(refused(format!("input `time` is {time}; expected zero or a positive number")));
     }
     followed("time", time)?;
-    let found = theory(&problem)?.required_dimension(&observable, time, relative).map_err(refused)?;
+    let probability = arguments.number("probability");
+    if !(probability > 0.0 && probability < 1.0) {
+        return Err(refused(format!(
+            "input `probability` is {probability}; expected a number between 0 and 1, without these"
+        )));
+    }
+    let deviations = normal::quantile(0.5 * (1.0 + probability));
+    if !(deviations > 0.0 && deviations.is_finite()) {
+        return Err(refused(format!(
+            "input `probability` is {probability}, which is {} to the accuracy of numbers here",
+            if deviations > 0.0 { "1" } else { "0" }
+        )));
+    }
+    let found =
+        theory(&problem)?.required_dimension(&observable, time, relative / deviations).map_err(refused)?;
     Ok(vec![("dimension", json!(found))])
 }
 

@@ -52,7 +52,8 @@ impl Campaign {
         let (mut counts, mut findings) = (BTreeMap::<&str, u64>::new(), 0_u64);
         let mut executed = 0;
         for number in 0..self.checks {
-            let text = mutator.mutate(&corpus, &mut random);
+            let parent = random.choose(&corpus).cloned().unwrap_or_default();
+            let text = mutator.mutate(&parent, &corpus, &mut random);
             let file = folder.join("mutated.toml");
             std::fs::write(&file, &text).expect("a description is written");
             let checked = self.call(&["check", "--json"], &file, LONGEST_CHECK);

@@ -6,6 +6,9 @@
 //!
 //! `--minutes M` is a number of inputs, which take about as long: unlike `--seconds`, it is the same inputs on every machine.
 //!
+//! `--schedule time` is for long runs: inputs that took long have fewer descendants, so that most of the time does not go into a
+//! few of them. Which inputs are read then depends on the machine; one that fails is kept as always.
+//!
 //! `fuzz campaign PROGRAM CHECKS RUNS SEED` does the same to the program itself, from outside.
 //!
 //! The input at work lies in a file, so that it is there even when the process is ended by the system; an input that
@@ -48,10 +51,47 @@ enum Limit {
     Runs(u64),
 }
 
+/// How often a member of the corpus is changed into a new input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Schedule {
+    /// All members equally often: the inputs follow from the seed.
+    Equal,
+    /// Members that take more than [`SHORT`] less often, in proportion to their time (the idea of the power schedules of AFL).
+    Time,
+}
+
+/// The time of an input, in seconds, up to which it is not held against it.
+const SHORT: f64 = 1e-4;
+
+/// However long an input takes, it is chosen with this probability when it is drawn.
+const LEAST_CHANCE: f64 = 1e-3;
+
 struct Arguments {
     target: &'static Target,
     limit: Limit,
     seed: u64,
+    schedule: Schedule,
+}
+
+/// The inputs from which new ones are made, with the seconds that each took.
+struct Corpus {
+    inputs: Vec<Vec<u8>>,
+    seconds: Vec<f64>,
+}
+
+impl Corpus {
+    fn choose<'a>(&'a self, schedule: Schedule, random: &mut Random) -> &'a [u8] {
+        loop {
+            let at = random.below(self.inputs.len());
+            let chance = match schedule {
+                Schedule::Equal => 1.0,
+                Schedule::Time => (SHORT / self.seconds.get(at).copied().unwrap_or(SHORT)).max(LEAST_CHANCE),
+            };
+            if chance >= 1.0 || (random.below(1 << 20) as f64) < chance * f64::from(1 << 20) {
+                return self.inputs.get(at).map_or(&[], Vec::as_slice);
+            }
+        }
+    }
 }
 
 fn main() -> ExitCode {
@@ -77,7 +117,7 @@ fn main() -> ExitCode {
         Ok(arguments) => fuzz(&arguments),
         Err(message) => {
             say!(
-                "{message}\nusage: fuzz TARGET (--seconds S | --runs N | --minutes M) [--seed K], fuzz TARGET @FILE, fuzz list,\n       fuzz campaign PROGRAM CHECKS RUNS SEED"
+                "{message}\nusage: fuzz TARGET (--seconds S | --runs N | --minutes M) [--seed K] [--schedule equal|time], fuzz TARGET @FILE, fuzz list,\n       fuzz campaign PROGRAM CHECKS RUNS SEED"
             );
             ExitCode::from(2)
         }
@@ -87,7 +127,7 @@ fn main() -> ExitCode {
 fn arguments(words: &[String]) -> Result<Arguments, String> {
     let (name, options) = words.split_first().ok_or("no target is given")?;
     let target = targets::find(name).ok_or_else(|| format!("there is no target `{name}`"))?;
-    let (mut limit, mut seed) = (Limit::Seconds(10.0), 1);
+    let (mut limit, mut seed, mut schedule) = (Limit::Seconds(10.0), 1, Schedule::Equal);
     for pair in options.chunks(2) {
         let [key, value] = pair else { return Err(format!("`{}` has no value", pair[0])) };
         let wrong = || format!("`{value}` is no value of `{key}`");
@@ -99,10 +139,17 @@ fn arguments(words: &[String]) -> Result<Arguments, String> {
             }
             "--runs" => limit = Limit::Runs(value.parse().map_err(|_| wrong())?),
             "--seed" => seed = value.parse().map_err(|_| wrong())?,
+            "--schedule" => {
+                schedule = match value.as_str() {
+                    "equal" => Schedule::Equal,
+                    "time" => Schedule::Time,
+                    _ => return Err(wrong()),
+                }
+            }
             _ => return Err(format!("there is no option `{key}`")),
         }
     }
-    Ok(Arguments { target, limit, seed })
+    Ok(Arguments { target, limit, seed, schedule })
 }
 
 /// One input again, with the backtrace that a panic prints.
@@ -120,11 +167,12 @@ fn replay(target: &Target, file: &str) -> ExitCode {
 }
 
 fn fuzz(arguments: &Arguments) -> ExitCode {
-    let Arguments { target, limit, seed } = *arguments;
+    let Arguments { target, limit, seed, schedule } = *arguments;
     let watch = Watch::start(target.name);
     let mut random = Random::new(seed);
-    let mut corpus = (target.corpus)();
-    let mutator = Mutator::new(target.words, &corpus);
+    let mut corpus = Corpus { inputs: (target.corpus)(), seconds: Vec::new() };
+    let good = corpus.inputs.len();
+    let mutator = Mutator::new(target.words, &corpus.inputs);
     let mut kinds = BTreeSet::new();
     // Panics are caught and reported once, with their place; the usual message for each would drown everything.
     let place = watch::remember_panics();
@@ -136,12 +184,16 @@ fn fuzz(arguments: &Arguments) -> ExitCode {
     };
     while share(runs) < 1.0 {
         // The good inputs themselves come first.
-        let input = match corpus.get(runs as usize) {
-            Some(good) if (runs as usize) < corpus.len() - kept => good.clone(),
-            _ => mutator.mutate(&corpus, &mut random),
+        let first_round = (runs as usize) < good;
+        let input = if first_round {
+            corpus.inputs[runs as usize].clone()
+        } else {
+            mutator.mutate(corpus.choose(schedule, &mut random), &corpus.inputs, &mut random)
         };
         watch.begin(&input);
+        let started = Instant::now();
         let answer = catch_unwind(AssertUnwindSafe(|| (target.run)(&input)));
+        let taken = started.elapsed().as_secs_f64();
         watch.end();
         runs += 1;
         let Ok(answer) = answer else {
@@ -151,9 +203,13 @@ fn fuzz(arguments: &Arguments) -> ExitCode {
                 place.text()
             ));
         };
-        if kept < MOST_KEPT && input.len() < 20_000 && kinds.insert(kind(&answer)) {
+        if first_round {
+            corpus.seconds.push(taken);
+        }
+        if kept < MOST_KEPT && input.len() < 20_000 && kinds.insert(kind(&answer)) && !first_round {
             kept += 1;
-            corpus.push(input);
+            corpus.inputs.push(input);
+            corpus.seconds.push(taken);
         }
         if early.is_none() && share(runs) > 0.1 && begun.elapsed() > Duration::from_secs(1) {
             early = Some(watch::resident_bytes());

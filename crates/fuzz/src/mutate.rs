@@ -97,9 +97,9 @@ impl Mutator {
         Self { words: all }
     }
 
-    /// A few changes to an input of the corpus.
-    pub(crate) fn mutate(&self, corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
-        let mut input = random.choose(corpus).cloned().unwrap_or_default();
+    /// A few changes to `parent`, some of which bring in pieces of the corpus.
+    pub(crate) fn mutate(&self, parent: &[u8], corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
+        let mut input = parent.to_vec();
         for _ in 0..=random.below(4) {
             input = self.once(&input, corpus, random);
             input.truncate(LONGEST);
@@ -222,7 +222,7 @@ mod tests {
         let mutator = Mutator::new(&["word"], &corpus);
         let inputs = |seed: u64| {
             let mut random = Random::new(seed);
-            (0..200).map(|_| mutator.mutate(&corpus, &mut random)).collect::<Vec<_>>()
+            (0..200).map(|_| mutator.mutate(&corpus[0], &corpus, &mut random)).collect::<Vec<_>>()
         };
         assert_eq!(inputs(3), inputs(3));
         assert_ne!(inputs(3), inputs(4));

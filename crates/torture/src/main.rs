@@ -3,16 +3,21 @@
 //!
 //! ```text
 //! didact-torture [ROUNDS] [--from ROUND] [--seed S] [--jobs N] [--out FOLDER]
+//! didact-torture signals PROGRAM [TIMES]
 //! ```
 //!
 //! The first rounds break every single change of the disk in turn (see [`round`]); the others draw what happens from the seed.
 //! Every process under test is this program again, as `didact-torture worker …`, which does what `didact run` does with faults
 //! behind the one module through which results come to the disk (`didact_experiment::store::disk`). The exit code is 0 when all
 //! rounds ended with the bytes of the undisturbed run, else 1; a round that failed is named and its folder kept.
+//!
+//! `signals` measures how long the program `didact` goes on after SIGTERM and SIGINT at random moments of heavy work. Times depend
+//! on what else the machine does, so this is done by hand and no part of the tests.
 
 mod folder;
 mod process;
 mod round;
+mod signals;
 mod worker;
 
 use process::Launcher;
@@ -71,7 +76,16 @@ fn main() -> ExitCode {
     if arguments.first().is_some_and(|first| first == "worker") {
         return worker::main(&arguments[1..]);
     }
-    match Options::parse(&arguments).and_then(|options| torture(&options)) {
+    let done = match arguments.as_slice() {
+        [first, program, rest @ ..] if first == "signals" => {
+            let times =
+                rest.first().map_or(Ok(4), |text| text.parse()).map_err(|_| "TIMES is no number".to_string());
+            let folder = std::env::temp_dir().join(format!("didact-signals-{}", std::process::id()));
+            times.and_then(|times| signals::measure(program, times, &folder))
+        }
+        _ => Options::parse(&arguments).and_then(|options| torture(&options)),
+    };
+    match done {
         Ok(report) => {
             let _ = writeln!(std::io::stdout(), "{report}");
             ExitCode::SUCCESS
