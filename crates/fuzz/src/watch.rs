@@ -8,8 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// One input may take so long, on a busy machine.
+/// One input may take so much processor time: on a busy machine the clock says nothing about an input.
 const LONGEST: Duration = Duration::from_secs(20);
+
+/// And so long by the clock, which finds an input that waits for something that never comes.
+const LONGEST_WAIT: Duration = Duration::from_mins(10);
 
 /// And the process so much memory, in bytes.
 const MOST_MEMORY: u64 = 2 << 30;
@@ -33,10 +36,17 @@ impl Watch {
         let (since, begun) = (Arc::new(AtomicU64::new(0)), Instant::now());
         let (watched, shown) = (Arc::clone(&since), path.clone());
         std::thread::spawn(move || {
+            // The input at work, by the time at which it began, and the processor time of the process when it was first seen.
+            let mut seen = (0, Duration::ZERO);
             loop {
                 std::thread::sleep(Duration::from_millis(200));
-                let started = Duration::from_micros(watched.load(Ordering::Relaxed));
-                let late = !started.is_zero() && begun.elapsed().saturating_sub(started) > LONGEST;
+                let input = watched.load(Ordering::Relaxed);
+                let waited = begun.elapsed().saturating_sub(Duration::from_micros(input));
+                let worked = processor_time().unwrap_or(waited);
+                if input != seen.0 {
+                    seen = (input, worked);
+                }
+                let late = input != 0 && (worked.saturating_sub(seen.1) > LONGEST || waited > LONGEST_WAIT);
                 let large = resident_bytes() > MOST_MEMORY;
                 if late || large {
                     let what =
@@ -92,6 +102,15 @@ pub(crate) fn remember_panics() -> LastPanic {
         }
     }));
     LastPanic(last)
+}
+
+/// Processor time of all threads of the process; nothing where the system does not say.
+fn processor_time() -> Option<Duration> {
+    // Clock ticks, of which Linux tells programs 100 a second on every machine.
+    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let numbers = text.rsplit_once(')')?.1;
+    let ticks: u64 = numbers.split_whitespace().skip(11).take(2).map(|n| n.parse().unwrap_or(0)).sum();
+    Some(Duration::from_millis(10 * ticks))
 }
 
 /// Resident memory of the process; 0 where the system does not say.
