@@ -54,6 +54,10 @@ impl Engine for Recorded {
         Err(nothing_to_run())
     }
 
+    fn memory(&self, _problem: &Problem, _record: &Record) -> f64 {
+        0.0
+    }
+
     fn cost(&self, _problem: &Problem, _record: &Record) -> Cost {
         Cost { steps: None, memory: 0.0, seconds: 0.0 }
     }

@@ -179,7 +179,7 @@ impl Schedule {
         if self.recorded.is_some() {
             return Ok(());
         }
-        let memory = self.engine.cost(self.draft(), record).memory;
+        let memory = self.engine.memory(self.draft(), record);
         let (gigabytes, available) = (1e-9 * memory, available_gigabytes());
         if gigabytes <= available {
             return Ok(());

@@ -153,7 +153,7 @@ pub enum EngineError {
     Interrupted,
 }
 
-/// What a run needs, estimated from its sizes alone.
+/// What a run needs, estimated from its sizes and from timed calls of its rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
     /// Steps of all replicas; `None` for integrators, which choose their own.
@@ -233,7 +233,10 @@ pub trait Engine: Send + Sync {
         problem.training.check_rates(record).map_err(|e| EngineError::Problem(e.into()))
     }
 
-    /// What a run would need. Nothing is computed, and the rule may be a draft.
+    /// Bytes of state and results that a run would need, from its sizes alone: every run asks for it before it begins.
+    fn memory(&self, problem: &Problem, record: &Record) -> f64;
+
+    /// What a run would need, the time too, which is estimated from timed calls of the rule: milliseconds. The rule may be a draft.
     fn cost(&self, problem: &Problem, record: &Record) -> Cost;
 
     /// True when a start at a fixed point stays there for ever. The noise of a simulation leads away from it.

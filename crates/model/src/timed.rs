@@ -90,8 +90,14 @@ const REPEATED: Duration = Duration::from_micros(200);
 const ROUNDS: usize = 3;
 
 /// Seconds that the kick of a sample takes in steps with so many samples.
-pub fn seconds_per_kick(rule: &dyn LocalRule, batch: usize) -> f64 {
-    let (shape, size) = (rule.shape(), batch.clamp(1, MOST_SAMPLES));
+pub fn seconds_per_kick(problem: &Problem, batch: usize) -> f64 {
+    let size = batch.clamp(1, MOST_SAMPLES);
+    let work = format!("kicks of {size} samples");
+    measured_once(problem, &work, || Some(timed_kick(&*problem.rule, size))).unwrap_or(0.0)
+}
+
+fn timed_kick(rule: &dyn LocalRule, size: usize) -> f64 {
+    let shape = rule.shape();
     let mut stream = Stream::at(RngAddress { seed: 0, replica: 0, step: 0, lane: 0 });
     let fields: Vec<f64> = (0..shape.rows() * size).map(|_| stream.normal()).collect();
     let (scalars, noise) = (vec![1.0; shape.scalars], vec![0.0; size]);

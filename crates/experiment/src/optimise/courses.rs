@@ -231,12 +231,16 @@ impl Engine for CourseSearch {
         problem.validate().map_err(EngineError::from)
     }
 
+    fn memory(&self, _problem: &Problem, record: &Record) -> f64 {
+        1e7 + record.bytes()
+    }
+
     fn cost(&self, problem: &Problem, record: &Record) -> Cost {
         let run = OrderParameterOde::default().cost(problem, record).seconds;
         let states = if problem.start.is_random() { self.spec.replicas.unwrap_or(1).max(1) } else { 1 };
         Cost {
             steps: None,
-            memory: 1e7 + record.bytes(),
+            memory: self.memory(problem, record),
             seconds: GRADIENT_RUNS * run * GRADIENTS * self.spec.starts as f64 * f64::from(states),
         }
     }

@@ -199,6 +199,10 @@ impl Engine for StaticSearch {
         Ok(())
     }
 
+    fn memory(&self, problem: &Problem, record: &Record) -> f64 {
+        OrderParameterOde::default().memory(problem, record)
+    }
+
     fn cost(&self, problem: &Problem, record: &Record) -> Cost {
         let one = OrderParameterOde::default().cost(problem, record);
         Cost { seconds: one.seconds * 2.0 * SCANNED as f64 * self.spec.controls.len() as f64, ..one }

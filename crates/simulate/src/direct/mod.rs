@@ -53,15 +53,20 @@ impl Engine for Direct {
         true
     }
 
+    fn memory(&self, problem: &Problem, record: &Record) -> f64 {
+        let (rows, batch) = (problem.rule.shape().rows() as f64, problem.training.batch as f64);
+        let at_a_time = (rayon::current_num_threads() as f64).min(f64::from(record.replicas));
+        at_a_time * problem.dimension.unwrap_or(0) as f64 * (rows + batch) * 8.0 + record.bytes()
+    }
+
     fn cost(&self, problem: &Problem, record: &Record) -> Cost {
         let (d, replicas) = (problem.dimension.unwrap_or(0) as f64, f64::from(record.replicas));
         let (rows, batch) = (problem.rule.shape().rows() as f64, problem.training.batch as f64);
-        let at_a_time = (rayon::current_num_threads() as f64).min(replicas);
         let steps = problem.steps_of(record) * replicas;
-        let kick = seconds_per_kick(&*problem.rule, problem.training.batch);
+        let kick = seconds_per_kick(problem, problem.training.batch);
         Cost {
             steps: Some(steps),
-            memory: at_a_time * d * (rows + batch) * 8.0 + record.bytes(),
+            memory: self.memory(problem, record),
             seconds: steps * batch * (d * (2.2e-9 + 0.15e-9 * rows) + kick)
                 + replicas * seconds_of_looks(problem, record, Losses::Simulated),
         }

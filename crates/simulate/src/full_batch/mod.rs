@@ -106,19 +106,24 @@ impl Engine for FullBatch {
         true
     }
 
+    fn memory(&self, problem: &Problem, record: &Record) -> f64 {
+        let (n, d) = (problem.sample_count().unwrap_or(0) as f64, problem.dimension.unwrap_or(0) as f64);
+        let at_a_time = (rayon::current_num_threads() as f64).min(f64::from(record.replicas));
+        n * d * 8.0 * at_a_time + record.bytes()
+    }
+
     fn cost(&self, problem: &Problem, record: &Record) -> Cost {
         let (n, d) = (problem.sample_count().unwrap_or(0) as f64, problem.dimension.unwrap_or(0) as f64);
         let replicas = f64::from(record.replicas);
         let steps = problem.steps_of(record) * replicas;
-        let at_a_time = (rayon::current_num_threads() as f64).min(replicas);
         // Inputs are drawn once, and read at every step and whenever the train loss is measured.
         let drawing = replicas * n * d * 4e-9;
         let looks = replicas * record.times.len() as f64;
         let reading = (steps + 0.5 * looks) * n * d * problem.rule.shape().trained as f64 * 5e-10
-            + steps * n * seconds_per_kick(&*problem.rule, n as usize);
+            + steps * n * seconds_per_kick(problem, n as usize);
         Cost {
             steps: Some(steps),
-            memory: n * d * 8.0 * at_a_time + record.bytes(),
+            memory: self.memory(problem, record),
             seconds: drawing + reading + replicas * seconds_of_looks(problem, record, Losses::Simulated),
         }
     }

@@ -58,6 +58,10 @@ impl Engine for Reduced {
         true
     }
 
+    fn memory(&self, problem: &Problem, record: &Record) -> f64 {
+        problem.spectrum.len() as f64 * (problem.rule.shape().rows() as f64).powi(2) * 8.0 + record.bytes()
+    }
+
     fn cost(&self, problem: &Problem, record: &Record) -> Cost {
         let shape = problem.rule.shape();
         let (trained, rows) = (shape.trained as f64, shape.rows() as f64);
@@ -65,14 +69,14 @@ impl Engine for Reduced {
         let steps = problem.steps_of(record) * f64::from(record.replicas);
         // Fields and kicks of every sample, and the factor of the trained rows; frozen rows cost little beyond that.
         let factor = blocks * trained * trained * rows * 6e-10;
-        let kick = seconds_per_kick(&*problem.rule, problem.training.batch);
+        let kick = seconds_per_kick(problem, problem.training.batch);
         let alone = 1.1e-7 + batch * (rows * 4e-9 + kick) + factor;
         // Replicas that step together share the vector registers.
         let together = problem.rule.steps_in_lanes() && record.replicas >= 8;
         let step = if together { 0.35 * alone } else { alone };
         Cost {
             steps: Some(steps),
-            memory: blocks * rows * rows * 8.0 + record.bytes(),
+            memory: self.memory(problem, record),
             seconds: steps * step
                 + f64::from(record.replicas) * seconds_of_looks(problem, record, Losses::Simulated),
         }

@@ -75,15 +75,20 @@ impl Engine for Dmft {
         NAME
     }
 
+    fn memory(&self, problem: &Problem, record: &Record) -> f64 {
+        let (shape, samples) =
+            (problem.rule.shape(), f64::from(self.scrambles) * self.sampling.samples as f64);
+        samples * problem.steps_of(record) * shape.trained as f64 * (2.0 + shape.rows() as f64) * 2.0
+    }
+
     fn cost(&self, problem: &Problem, record: &Record) -> Cost {
-        let shape = problem.rule.shape();
-        let (t, m, rows) = (problem.steps_of(record), shape.trained as f64, shape.rows() as f64);
+        let (t, m) = (problem.steps_of(record), problem.rule.shape().trained as f64);
         let scrambles = f64::from(self.scrambles);
         let samples = scrambles * self.sampling.samples as f64;
         let work = samples * (t.powi(3) / 6.0 + 20.0 * t) * m.powi(3);
         Cost {
             steps: Some(scrambles * t),
-            memory: samples * t * m * (2.0 + rows) * 2.0,
+            memory: self.memory(problem, record),
             seconds: work * 1e-9 + scrambles * seconds_of_looks(problem, record, Losses::Samples),
         }
     }

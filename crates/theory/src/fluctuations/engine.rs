@@ -95,20 +95,28 @@ impl From<FluctuationError> for EngineError {
     }
 }
 
+/// One curve stands for all replicas.
+fn one_curve(record: &Record) -> Record {
+    Record { replicas: 1, ..record.clone() }
+}
+
 impl Engine for FluctuatingOde {
     fn name(&self) -> &'static str {
         "ode"
     }
 
-    fn cost(&self, problem: &Problem, record: &Record) -> Cost {
-        let one = Record { replicas: 1, ..record.clone() };
-        let mean = self.mean.cost(problem, &one);
+    fn memory(&self, problem: &Problem, record: &Record) -> f64 {
         let shape = problem.rule.shape();
         let (k, f) = (shape.trained, shape.frozen);
         let n = (problem.spectrum.len() * (k * f + k * (k + 1) / 2) + shape.scalars) as f64;
         // Some twenty matrices of coefficients on a panel, the stages of the integrator, and a covariance per saved time.
         let matrices = (60.0 + record.times.len() as f64) * n * n * 8.0;
-        Cost { memory: 2.0 * mean.memory + matrices, seconds: RELATIVE_COST * mean.seconds, ..mean }
+        2.0 * self.mean.memory(problem, &one_curve(record)) + matrices
+    }
+
+    fn cost(&self, problem: &Problem, record: &Record) -> Cost {
+        let mean = self.mean.cost(problem, &one_curve(record));
+        Cost { memory: self.memory(problem, record), seconds: RELATIVE_COST * mean.seconds, ..mean }
     }
 
     fn stays_at_fixed_points(&self) -> bool {

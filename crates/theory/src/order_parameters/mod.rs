@@ -202,6 +202,11 @@ impl OrderParameterOde {
     }
 }
 
+/// How many solutions a run needs: a start that is the same for all replicas needs one.
+fn solutions(problem: &Problem, record: &Record) -> f64 {
+    if problem.start.is_random() { f64::from(record.replicas) } else { 1.0 }
+}
+
 impl Engine for OrderParameterOde {
     fn name(&self) -> &'static str {
         "ode"
@@ -211,17 +216,19 @@ impl Engine for OrderParameterOde {
         true
     }
 
-    fn cost(&self, problem: &Problem, record: &Record) -> Cost {
+    fn memory(&self, problem: &Problem, record: &Record) -> f64 {
         let (rows, blocks) = (problem.rule.shape().rows() as f64, problem.spectrum.len() as f64);
-        let replicas = f64::from(record.replicas);
-        // A start that is the same for all needs one solution only.
-        let solutions = if problem.start.is_random() { replicas } else { 1.0 };
-        let at_a_time = (rayon::current_num_threads() as f64).min(solutions);
+        let at_a_time = (rayon::current_num_threads() as f64).min(solutions(problem, record));
         // A stiff method keeps the Jacobian and its LU factors, n x n each.
         let n = flow::variables(problem, self.needed) as f64;
         let matrices = if self.options.method == Method::Stiff { 2.0 * n * n * 8.0 } else { 0.0 };
         // State, stages of the integrator and buffers of the right-hand side.
         let vectors = 20.0 * blocks * rows * rows * 8.0;
+        vectors + at_a_time * matrices + record.bytes()
+    }
+
+    fn cost(&self, problem: &Problem, record: &Record) -> Cost {
+        let (rows, blocks) = (problem.rule.shape().rows() as f64, problem.spectrum.len() as f64);
         let call = 2e-7 + blocks * rows.powi(3) * 1e-9 + rows.powi(4) * 2e-10;
         // Averages without closed forms cost what they cost, by the rule and its units: one of them is timed. A single call for
         // very many rows would take seconds.
@@ -237,8 +244,8 @@ impl Engine for OrderParameterOde {
         let seconds = averages + seconds_of_looks(problem, record, Losses::Averages);
         Cost {
             steps: None,
-            memory: vectors + at_a_time * matrices + record.bytes(),
-            seconds: solutions * seconds,
+            memory: self.memory(problem, record),
+            seconds: solutions(problem, record) * seconds,
         }
     }
 
