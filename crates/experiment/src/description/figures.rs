@@ -182,6 +182,7 @@ pub enum SeriesStyle {
     Histogram,
     /// A scan over two inputs, in colours.
     Map,
-    /// A vertical line at `x` of every row of a scan; the legend names the first.
+    /// A line across the panel at `x` (vertical) or `y` (horizontal) of every row of a scan, one for each number of a list; or at a measure,
+    /// with `x = "value"` or `y = "value"`. Without `group` the legend names the first.
     Guides,
 }

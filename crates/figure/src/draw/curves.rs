@@ -13,7 +13,33 @@ const UNDER_DENSITY: f64 = 0.08;
 
 pub(super) fn line(canvas: &mut Canvas, line: &Line, style: &Style) {
     let width = line.width.unwrap_or(canvas.sizes.curve);
-    curve(canvas, &line.x, &line.y, style, width);
+    let Some(at) = line.diverges_at.filter(|at| canvas.view.x.fraction(*at).is_finite()) else {
+        return curve(canvas, &line.x, &line.y, style, width);
+    };
+    // Up to where it diverges, and from there up: far enough beyond the frame that the end is not seen.
+    let until = line.x.iter().zip(line.y.iter()).take_while(|(x, y)| **x <= at && y.is_finite());
+    let mut points: Vec<(f64, f64)> = until.map(|(&x, &y)| canvas.view.point(x, y)).collect();
+    let frame = canvas.view.frame;
+    let end = canvas.view.across(canvas.view.x.fraction(at));
+    points.push((end, frame.top - frame.height()));
+    stretches(canvas, &points, style, width);
+    if let Some(tip) = leaves_at(&points, frame.top).filter(|x| (frame.left..=frame.right).contains(x)) {
+        let reach = 3.5 * width;
+        let mut head = Path::default();
+        head.polygon(&[
+            (tip, frame.top),
+            (tip - 0.6 * reach, frame.top + 1.6 * reach),
+            (tip + 0.6 * reach, frame.top + 1.6 * reach),
+        ]);
+        canvas.fill(head, &style.colour, 1.0);
+    }
+}
+
+/// Where a curve passes a height on the page for the last time on its way up.
+fn leaves_at(points: &[(f64, f64)], top: f64) -> Option<f64> {
+    let crossing = points.windows(2).rev().find(|pair| pair[0].1 >= top && pair[1].1 < top)?;
+    let along = (crossing[0].1 - top) / (crossing[0].1 - crossing[1].1);
+    Some(crossing[0].0 + along * (crossing[1].0 - crossing[0].0))
 }
 
 pub(super) fn density(canvas: &mut Canvas, density: &Density, style: &Style) {
@@ -28,10 +54,15 @@ pub(super) fn band(canvas: &mut Canvas, band: &Band, style: &Style) {
 
 fn curve(canvas: &mut Canvas, x: &[f64], y: &[f64], style: &Style, width: f64) {
     let points: Vec<(f64, f64)> = x.iter().zip(y).map(|(&x, &y)| canvas.view.point(x, y)).collect();
+    stretches(canvas, &points, style, width);
+}
+
+/// The parts of a curve inside the frame.
+fn stretches(canvas: &mut Canvas, points: &[(f64, f64)], style: &Style, width: f64) {
     // The cut lies outside the frame, so that the joints there are not seen.
     let area = canvas.view.frame.grown(4.0 * width);
     let mut path = Path::default();
-    for stretch in clip::curve(&points, &area) {
+    for stretch in clip::curve(points, &area) {
         let stretch = simplify(&stretch);
         canvas.occupancy.add_curve(&stretch);
         path.polyline(&stretch);
