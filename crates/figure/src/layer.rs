@@ -56,10 +56,10 @@ pub struct Line {
     /// Line width in points; 1.2 if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub width: Option<f64>,
-    /// Where the curve leaves every bound. It then rises there to the top of the panel and ends in an arrow, and an automatic axis does not
-    /// follow it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub diverges_at: Option<f64>,
+    /// Where the curve leaves every bound, increasing. It rises there to the top of the panel and an arrow, beyond which it comes down
+    /// again if it has points there. An automatic axis does not follow it up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diverges_at: Vec<f64>,
 }
 
 /// The region between `lower` and `upper`, translucent.

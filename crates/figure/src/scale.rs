@@ -69,7 +69,7 @@ pub(crate) fn scales(panel: &Panel, name: &str) -> Result<[Scale; 2]> {
     let mut extents = Extents { x: Extent::new(&panel.x), y: Extent::new(&panel.y) };
     // Where a curve diverges its values say nothing about the axis: it is followed only a little beyond what else there is, or beyond
     // where it begins.
-    let diverging = |layer: &&Layer| matches!(layer, Layer::Line(line) if line.diverges_at.is_some());
+    let diverging = |layer: &&Layer| matches!(layer, Layer::Line(line) if !line.diverges_at.is_empty());
     panel.layers.iter().filter(|layer| !diverging(layer)).for_each(|layer| extents.add(layer));
     let lines = || {
         panel.layers.iter().filter(diverging).filter_map(|layer| match layer {
@@ -89,9 +89,7 @@ pub(crate) fn scales(panel: &Panel, name: &str) -> Result<[Scale; 2]> {
             extents.point(x, if y > bound { f64::NAN } else { y });
         }
         // The place of the divergence is on the axis.
-        if let Some(at) = line.diverges_at.filter(|at| extents.x.shows(*at)) {
-            extents.x.add(at);
-        }
+        line.diverges_at.iter().for_each(|at| extents.x.add(*at));
     }
     // Points make markers reach the frame; everything else may touch it.
     extents.x.tight |= !panel.layers.iter().any(|layer| matches!(layer, Layer::Markers(_)));
@@ -316,7 +314,7 @@ mod tests {
         let diverging = Line {
             x: vec![0.0, 1.0, 2.0, 3.0].into(),
             y: vec![0.5, 5.0, 1e60, f64::INFINITY].into(),
-            diverges_at: Some(3.0),
+            diverges_at: vec![3.0],
             ..Line::default()
         };
         data.layers.push(Layer::Line(diverging.clone()));

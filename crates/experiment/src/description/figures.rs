@@ -120,6 +120,10 @@ pub struct Series {
     /// Shape of the markers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marker: Option<Marker>,
+    /// Values of x at which the line leaves every bound, increasing: it rises to the top of the panel there and an arrow marks it. Where a run
+    /// diverges this is done unasked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diverges_at: Vec<f64>,
     /// Skip this many points first, so that the markers of several series do not cover each other.
     #[serde(default)]
     pub skip: usize,

@@ -23,7 +23,7 @@ impl Drawable<'_> {
     pub fn figure(&self, spec: &FigureSpec) -> Result<Figure, String> {
         let panels: Result<Vec<Panel>, String> = spec.panel.iter().map(|p| self.panel(p)).collect();
         let panels = panels.map_err(|e| format!("figure `{}`: {e}", spec.name))?;
-        let diverges = |layer: &Layer| matches!(layer, Layer::Line(line) if line.diverges_at.is_some());
+        let diverges = |layer: &Layer| matches!(layer, Layer::Line(line) if !line.diverges_at.is_empty());
         let any = panels.iter().any(|panel| panel.layers.iter().any(diverges));
         let caption = match &spec.caption {
             Some(caption) if any => Some(format!("{caption} {DIVERGES}")),
@@ -193,7 +193,10 @@ fn divergence(outcome: &Outcome) -> Option<f64> {
 /// A line with the place where it diverges.
 fn diverging(layer: Layer, at: Option<f64>) -> Layer {
     match layer {
-        Layer::Line(line) => Layer::Line(Line { diverges_at: at, ..line }),
+        Layer::Line(mut line) => {
+            line.diverges_at.extend(at);
+            Layer::Line(line)
+        }
         other => other,
     }
 }
@@ -228,6 +231,7 @@ impl<'a> Look<'a> {
             group: self.group.clone(),
             colour: self.series.colour.clone(),
             stroke: self.series.stroke,
+            diverges_at: self.series.diverges_at.clone(),
             ..Line::default()
         })
     }
