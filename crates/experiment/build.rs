@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 /// What computes tables and answers, relative to this crate. Measures, reports, figures and the command line are not among it.
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 15] = [
     "../math/src",
     "../model/src",
     "../families/src",
@@ -20,6 +20,10 @@ const SOURCES: [&str; 12] = [
     "src/recorded.rs",
     "src/schedule.rs",
     "src/spectra.rs",
+    // Measured eigenvalues.
+    "../../data/spectra/cifar-10.csv",
+    "../../data/spectra/fashion-mnist.csv",
+    "../../data/spectra/mnist.csv",
 ];
 
 /// What makes measures, verdicts, figures and reports of them.

@@ -40,10 +40,15 @@ impl FigureChecks<'_> {
                 return Err(("band", Diagnostic::new("`band` needs `style = \"line\"`")));
             }
         }
-        let scanned = matches!(series.style, SeriesStyle::Map | SeriesStyle::Guides);
+        let guides = series.style == SeriesStyle::Guides;
+        let scanned = series.style == SeriesStyle::Map || guides && series.measure.is_none();
         match (&series.run, &series.measure, &series.scan) {
             (Some(_), None, None) | (None, Some(_), None) if scanned => {
-                let message = "maps and guides are drawn of a scan";
+                let message = if guides {
+                    "guides are drawn of a scan or a measure"
+                } else {
+                    "maps are drawn of a scan"
+                };
                 Err(("style", Diagnostic::new(message).hint("use another `style`, or draw a `scan`")))
             }
             (Some(run), None, None) => self.of_run(series, run),
@@ -75,6 +80,19 @@ impl FigureChecks<'_> {
 
     fn of_measure(&self, series: &Series, measure: &str) -> Result<(), Wrong> {
         self.swept(series)?;
+        if series.style == SeriesStyle::Guides {
+            return match (series.x.as_deref(), series.y.as_deref()) {
+                (Some("value"), None) | (None, Some("value")) => Ok(()),
+                _ => {
+                    let message =
+                        format!("guides at the measure `{measure}` need `x = \"value\"` or `y = \"value\"`");
+                    Err((
+                        "measure",
+                        Diagnostic::new(message).hint("`x` makes vertical lines, `y` horizontal ones"),
+                    ))
+                }
+            };
+        }
         let Some(key) = series.x.as_deref() else {
             let message = format!("the series of measure `{measure}` needs a swept key as `x`");
             return Err((
@@ -103,7 +121,11 @@ impl FigureChecks<'_> {
             Err(("scan", Diagnostic::new(format!("the series of scan `{name}` needs `{axis}`"))))
         };
         match series.style {
-            SeriesStyle::Guides => needed("x", &series.x)?,
+            SeriesStyle::Guides if series.x.is_some() == series.y.is_some() => {
+                let message = format!("guides of scan `{name}` need one of `x` and `y`");
+                return Err(("scan", Diagnostic::new(message)));
+            }
+            SeriesStyle::Guides => {}
             SeriesStyle::Map => {
                 for (axis, given) in [("x", &series.x), ("y", &series.y), ("z", &series.z)] {
                     needed(axis, given)?;
@@ -179,7 +201,7 @@ impl FigureChecks<'_> {
                 }
                 point.into_iter().collect()
             }
-            (None, Some(_)) => {
+            (None, run) if run.is_some() || series.style == SeriesStyle::Guides => {
                 let here = self.points.iter().filter(|p| p.matches(&series.at));
                 here.take(TRIAL_POINTS).cloned().collect()
             }
@@ -226,12 +248,14 @@ fn trial_layer(series: &Series, panel: &PanelSpec, point: Option<&Point>) -> Vec
             ..Markers::default()
         })],
         SeriesStyle::Guides => {
+            let vertical = series.x.is_some();
             vec![Layer::Guide(Guide {
-                x: Some(x[0]),
+                x: vertical.then_some(x[0]),
+                y: (!vertical).then_some(y[0]),
                 legend,
+                group,
                 colour,
                 stroke: series.stroke,
-                ..Guide::default()
             })]
         }
         _ if banded => {

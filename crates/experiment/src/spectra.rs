@@ -31,6 +31,13 @@ pub fn build(spec: &SpectrumSpec, source: &Source) -> Result<Spectrum, SpectraEr
             let equal = || vec![1.0 / eigenvalues.len().max(1) as f64; eigenvalues.len()];
             Ok(Spectrum::new(eigenvalues.clone(), weights.clone().unwrap_or_else(equal))?)
         }
+        SpectrumSpec::Measured { name, truncate, groups } => {
+            let mut spectrum = name.spectrum()?;
+            if let Some(levels) = truncate {
+                spectrum = spectrum.truncated(*levels)?.normalised();
+            }
+            Ok(spectrum.within_groups(*groups)?)
+        }
         SpectrumSpec::File { path, truncate, normalise, groups } => {
             let mut spectrum = file::read(&beside(source, path))?.spectrum;
             if let Some(levels) = truncate {

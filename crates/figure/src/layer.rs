@@ -56,6 +56,10 @@ pub struct Line {
     /// Line width in points; 1.2 if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub width: Option<f64>,
+    /// Where the curve leaves every bound, increasing. It rises there to the top of the panel and an arrow, beyond which it comes down
+    /// again if it has points there. An automatic axis does not follow it up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diverges_at: Vec<f64>,
 }
 
 /// The region between `lower` and `upper`, translucent.
@@ -230,10 +234,13 @@ pub struct Guide {
     /// Legend text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub legend: Option<String>,
+    /// Name of the series whose colour it takes; it is drawn in ink unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// Colour; dark grey if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub colour: Option<Colour>,
-    /// Dash pattern; dashed if not given, and the next ones for guides with other legend texts.
+    /// Dash pattern; dashed if not given, and the next ones for guides in ink with other legend texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stroke: Option<Stroke>,
 }
@@ -352,7 +359,8 @@ impl Layer {
             Self::Markers(layer) => layer.group.as_deref(),
             Self::Histogram(layer) => layer.group.as_deref(),
             Self::Density(layer) => layer.group.as_deref(),
-            Self::Guide(_) | Self::Slope(_) | Self::HeatMap(_) => None,
+            Self::Guide(layer) => layer.group.as_deref(),
+            Self::Slope(_) | Self::HeatMap(_) => None,
         };
         group.or(self.legend())
     }

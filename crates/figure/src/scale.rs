@@ -67,8 +67,29 @@ impl View {
 /// Settles both ranges of a panel: as given, or from the data.
 pub(crate) fn scales(panel: &Panel, name: &str) -> Result<[Scale; 2]> {
     let mut extents = Extents { x: Extent::new(&panel.x), y: Extent::new(&panel.y) };
-    for layer in &panel.layers {
-        extents.add(layer);
+    // Where a curve diverges its values say nothing about the axis: it is followed only a little beyond what else there is, or beyond
+    // where it begins.
+    let diverging = |layer: &&Layer| matches!(layer, Layer::Line(line) if !line.diverges_at.is_empty());
+    panel.layers.iter().filter(|layer| !diverging(layer)).for_each(|layer| extents.add(layer));
+    let lines = || {
+        panel.layers.iter().filter(diverging).filter_map(|layer| match layer {
+            Layer::Line(line) => Some(line),
+            _ => None,
+        })
+    };
+    for line in lines() {
+        let first = line.x.iter().zip(line.y.iter()).find(|(x, y)| x.is_finite() && y.is_finite());
+        if let Some((&x, &y)) = first {
+            extents.point(x, y);
+        }
+    }
+    let bound = extents.y.beyond();
+    for line in lines() {
+        for (&x, &y) in line.x.iter().zip(line.y.iter()) {
+            extents.point(x, if y > bound { f64::NAN } else { y });
+        }
+        // The place of the divergence is on the axis.
+        line.diverges_at.iter().for_each(|at| extents.x.add(*at));
     }
     // Points make markers reach the frame; everything else may touch it.
     extents.x.tight |= !panel.layers.iter().any(|layer| matches!(layer, Layer::Markers(_)));
@@ -138,6 +159,14 @@ impl Extent {
         let shown = value.is_finite() && (self.kind == ScaleKind::Linear || value > 0.0);
         self.alone |= shown;
         shown
+    }
+
+    /// How far an axis follows a curve that diverges: a decade beyond the largest value, or twice the span of the values.
+    fn beyond(&self) -> f64 {
+        match self.kind {
+            ScaleKind::Log => 10.0 * self.high,
+            ScaleKind::Linear => self.high + (self.high - self.low).max(self.high.abs()),
+        }
     }
 
     fn add(&mut self, value: f64) {
@@ -277,6 +306,24 @@ mod tests {
         let [x, y] = scales(&data, "(a)").unwrap();
         assert_eq!((x.low, x.high), (0.0, 3.0));
         assert!(y.low > 4e-3 && y.low < 1e-2 && y.high > 1e2 && y.high < 2.5e2, "{y:?}");
+    }
+
+    #[test]
+    fn an_axis_follows_a_divergence_for_one_decade() {
+        let mut data = panel(&[0.0, 1.0, 2.0], &[1e-2, 1.0, 0.1], Axis::log(""));
+        let diverging = Line {
+            x: vec![0.0, 1.0, 2.0, 3.0].into(),
+            y: vec![0.5, 5.0, 1e60, f64::INFINITY].into(),
+            diverges_at: vec![3.0],
+            ..Line::default()
+        };
+        data.layers.push(Layer::Line(diverging.clone()));
+        let [x, y] = scales(&data, "(a)").unwrap();
+        assert!(y.high > 5.0 && y.high < 20.0 && x.high == 3.0, "{y:?} {x:?}");
+        // Alone, it is followed from where it begins.
+        let alone = Panel { y: Axis::log(""), layers: vec![Layer::Line(diverging)], ..Panel::default() };
+        let [_, y] = scales(&alone, "(a)").unwrap();
+        assert!(y.low < 0.5 && y.high > 5.0 && y.high < 20.0, "{y:?}");
     }
 
     #[test]

@@ -57,9 +57,13 @@ pub(crate) fn legend_of(figure: &Figure, panel: &Panel) -> Legend {
     panel.legend.unwrap_or(figure.legend)
 }
 
-/// Guides and slopes are drawn in ink and take no palette entry.
+/// Guides without a group and slopes are drawn in ink and take no palette entry.
 fn is_ink(layer: &Layer) -> bool {
-    matches!(layer, Layer::Guide(_) | Layer::Slope(_) | Layer::HeatMap(_))
+    match layer {
+        Layer::Guide(guide) => guide.group.is_none(),
+        Layer::Slope(_) | Layer::HeatMap(_) => true,
+        _ => false,
+    }
 }
 
 impl Book {
@@ -241,6 +245,7 @@ impl Looks {
         let rank = rank_in_group(layer, before);
         let stroke = match layer {
             Layer::Line(line) => line.stroke.unwrap_or_else(|| palette::stroke(look.index, rank)),
+            Layer::Guide(guide) => guide.stroke.unwrap_or(Stroke::Dashed),
             _ => palette::stroke(look.index, 0),
         };
         let marker = match layer {
@@ -275,7 +280,7 @@ fn rank_in_group(layer: &Layer, before: &[Layer]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layer::{Band, Line, Markers};
+    use crate::layer::{Band, Guide, Line, Markers};
 
     fn line(group: Option<&str>, legend: Option<&str>) -> Layer {
         Layer::Line(Line { group: group.map(Into::into), legend: legend.map(Into::into), ..Line::default() })
@@ -296,6 +301,28 @@ mod tests {
         let entries = book.below_all(&figure);
         assert_eq!(entries.len(), 2);
         assert!(entries[1].line.is_some() && entries[1].band.is_some() && entries[1].marker.is_some());
+    }
+
+    #[test]
+    fn a_guide_of_a_group_has_its_colour_and_an_entry_of_its_own_text() {
+        let guide = |group: Option<&str>| {
+            let (group, legend) = (group.map(Into::into), Some("height".into()));
+            Layer::Guide(Guide { y: Some(1.0), group, legend, ..Guide::default() })
+        };
+        let lines = [line(Some("a"), Some("A")), line(Some("b"), Some("B"))];
+        let grouped = figure(vec![[&lines[..], &[guide(Some("a")), guide(Some("b"))]].concat()]);
+        let book = Book::new(&grouped).unwrap();
+        let styles = &book.pages[0].styles;
+        assert_eq!((&styles[2].colour, &styles[3].colour), (&styles[0].colour, &styles[1].colour));
+        assert!(styles[2..].iter().all(|style| style.stroke == Stroke::Dashed));
+        let entries = book.below_all(&grouped);
+        assert_eq!(
+            entries[2].line,
+            Some((palette::INK.to_owned(), Stroke::Dashed)),
+            "of several groups: ink"
+        );
+        let alone = figure(vec![[&lines[..], &[guide(None)]].concat()]);
+        assert_eq!(Book::new(&alone).unwrap().pages[0].styles[2].colour, palette::INK);
     }
 
     #[test]

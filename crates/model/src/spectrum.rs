@@ -2,8 +2,10 @@
 
 mod coarse;
 pub mod file;
+mod measured;
 
 pub use coarse::CoarseError;
+pub use measured::MeasuredSpectrum;
 
 /// What is wrong with a spectrum.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -102,6 +102,7 @@ fn way_of_training(
         input_noise: spec.input_noise,
         weight_noise: spec.weight_noise,
         inputs: input_law(data, source)?,
+        trained_levels: spec.trained_levels,
     })
 }
 

@@ -120,6 +120,10 @@ pub struct Series {
     /// Shape of the markers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marker: Option<Marker>,
+    /// Values of x at which the line leaves every bound, increasing: it rises to the top of the panel there and an arrow marks it. Where a run
+    /// diverges this is done unasked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diverges_at: Vec<f64>,
     /// Skip this many points first, so that the markers of several series do not cover each other.
     #[serde(default)]
     pub skip: usize,
@@ -182,6 +186,7 @@ pub enum SeriesStyle {
     Histogram,
     /// A scan over two inputs, in colours.
     Map,
-    /// A vertical line at `x` of every row of a scan; the legend names the first.
+    /// A line across the panel at `x` (vertical) or `y` (horizontal) of every row of a scan, one for each number of a list; or at a measure,
+    /// with `x = "value"` or `y = "value"`. Without `group` the legend names the first.
     Guides,
 }

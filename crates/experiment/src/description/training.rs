@@ -4,6 +4,7 @@ use super::Overrides;
 use didact_model::constraint::Constraint;
 use didact_model::problem::StepScaling;
 use didact_model::record::Crossing;
+use didact_model::spectrum::MeasuredSpectrum;
 use didact_model::training::{BatchesSpec, Course, GradientMap, MomentumSpec, ScheduleSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,10 @@ pub struct TrainingSpec {
     /// ς of fresh noise N(0, ς²/d) on every trained weight, per sample.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub weight_noise: f64,
+    /// Only directions of so many of the largest eigenvalues are trained; what rows have along the others stays as it is at the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 1_000_000))]
+    pub trained_levels: Option<usize>,
     /// A schedule: stages one after the other; what follows the last one is trained as described above.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stage: Vec<Stage>,
@@ -211,6 +216,17 @@ pub enum SpectrumSpec {
         /// Scaled to (1/d) Tr Σ = 1, unless `false`.
         #[serde(default = "yes")]
         normalise: bool,
+        /// Neighbouring eigenvalues merged into so many groups.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        groups: Option<usize>,
+    },
+    /// Eigenvalues of the covariance of public images, measured beforehand and carried by the program, of mean 1.
+    Measured {
+        /// Which images: `cifar-10` (first channel, 1024 eigenvalues), `fashion-mnist` (784) or `mnist` (713).
+        name: MeasuredSpectrum,
+        /// Only so many of the largest eigenvalues, scaled to a mean of 1 again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        truncate: Option<usize>,
         /// Neighbouring eigenvalues merged into so many groups.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         groups: Option<usize>,

@@ -6,8 +6,9 @@ use crate::description::{FigureSpec, InsetSpec, PanelSpec, Series, SeriesStyle};
 use crate::measures::Measured;
 use crate::points::Point;
 use crate::results::Results;
-use didact_figure::{Band, ErrorBars, Histogram, Layer, Line, Markers, Uneven};
+use didact_figure::{Band, ErrorBars, Guide, Histogram, Layer, Line, Markers, Uneven};
 use didact_figure::{Figure, Inset, Panel, ScaleKind};
+use didact_model::trajectory::Outcome;
 
 /// Everything a figure may draw.
 pub struct Drawable<'a> {
@@ -21,13 +22,21 @@ impl Drawable<'_> {
     /// The figure, or which series has no data.
     pub fn figure(&self, spec: &FigureSpec) -> Result<Figure, String> {
         let panels: Result<Vec<Panel>, String> = spec.panel.iter().map(|p| self.panel(p)).collect();
+        let panels = panels.map_err(|e| format!("figure `{}`: {e}", spec.name))?;
+        let diverges = |layer: &Layer| matches!(layer, Layer::Line(line) if !line.diverges_at.is_empty());
+        let any = panels.iter().any(|panel| panel.layers.iter().any(diverges));
+        let caption = match &spec.caption {
+            Some(caption) if any => Some(format!("{caption} {DIVERGES}")),
+            None if any => Some(DIVERGES.into()),
+            caption => caption.clone(),
+        };
         Ok(Figure {
             title: spec.title.clone(),
-            panels: panels.map_err(|e| format!("figure `{}`: {e}", spec.name))?,
+            panels,
             columns: spec.columns,
             legend: spec.legend,
             width: spec.width,
-            caption: spec.caption.clone(),
+            caption,
             ..Figure::default()
         })
     }
@@ -93,7 +102,10 @@ impl Drawable<'_> {
             look.group.get_or_insert_with(|| format!("{run} {column} {}", point.index));
         }
         let xs = take(&|i| x[i]);
-        let line = look.line(xs.clone(), take(&|i| mean[i].value));
+        // The mean ends where its last replica diverges.
+        let ends: Option<Vec<f64>> = table.outcomes.iter().map(divergence).collect();
+        let end = ends.and_then(|ends| ends.into_iter().reduce(f64::max)).filter(|_| series.x.is_none());
+        let line = diverging(look.line(xs.clone(), take(&|i| mean[i].value)), end);
         Ok(match series.style {
             SeriesStyle::Line => match series.band {
                 None => vec![line],
@@ -119,9 +131,11 @@ impl Drawable<'_> {
             }
             SeriesStyle::Runs => {
                 let runs = table.curves(column).ok_or_else(|| missing(column))?;
-                let curve =
-                    |r: &Vec<f64>| look.line(xs.clone(), take(&|i| r.get(i).copied().unwrap_or(f64::NAN)));
-                runs.iter().map(curve).collect()
+                let curve = |(r, outcome): (&Vec<f64>, &Outcome)| {
+                    let drawn = look.line(xs.clone(), take(&|i| r.get(i).copied().unwrap_or(f64::NAN)));
+                    diverging(drawn, divergence(outcome).filter(|_| series.x.is_none()))
+                };
+                runs.iter().zip(&table.outcomes).map(curve).collect()
             }
             SeriesStyle::Histogram => {
                 let last = table.curves(column).ok_or_else(|| missing(column))?;
@@ -129,13 +143,21 @@ impl Drawable<'_> {
                 vec![look.histogram(&values)?]
             }
             SeriesStyle::Map => return Err(format!("run `{run}`: a map is drawn of a scan")),
-            SeriesStyle::Guides => return Err(format!("run `{run}`: guides are drawn of a scan")),
+            SeriesStyle::Guides => {
+                return Err(format!("run `{run}`: guides are drawn of a scan or a measure"));
+            }
         })
     }
 
     fn measure_series(&self, series: &Series, name: &str) -> Result<Vec<Layer>, String> {
         let measured =
             self.measured.iter().find(|m| m.name == name).ok_or_else(|| format!("no measure `{name}`"))?;
+        if series.style == SeriesStyle::Guides {
+            // One line per point of the sweep that has a number.
+            let here = self.results.points.iter().filter(|p| p.matches(&series.at));
+            let known = here.filter_map(|point| Some((point, measured.at(point).ok()?.value)));
+            return Ok(known.map(|(point, at)| Look::new(series, point).guide(at)).collect());
+        }
         let key = series
             .x
             .as_deref()
@@ -154,6 +176,28 @@ impl Drawable<'_> {
             SeriesStyle::Markers => look.markers(x, y, &errors),
             _ => look.line(x, y),
         }])
+    }
+}
+
+/// What the caption of a figure with a curve that diverges says.
+const DIVERGES: &str = "An arrow at the top of a panel marks where a curve diverges.";
+
+/// When a replica diverged.
+fn divergence(outcome: &Outcome) -> Option<f64> {
+    match outcome {
+        Outcome::Diverged { at } => Some(*at),
+        _ => None,
+    }
+}
+
+/// A line with the place where it diverges.
+fn diverging(layer: Layer, at: Option<f64>) -> Layer {
+    match layer {
+        Layer::Line(mut line) => {
+            line.diverges_at.extend(at);
+            Layer::Line(line)
+        }
+        other => other,
     }
 }
 
@@ -187,7 +231,21 @@ impl<'a> Look<'a> {
             group: self.group.clone(),
             colour: self.series.colour.clone(),
             stroke: self.series.stroke,
+            diverges_at: self.series.diverges_at.clone(),
             ..Line::default()
+        })
+    }
+
+    /// A vertical line where the series says what stands on `x`, a horizontal one otherwise.
+    fn guide(&self, at: f64) -> Layer {
+        let vertical = self.series.x.is_some();
+        Layer::Guide(Guide {
+            x: vertical.then_some(at),
+            y: (!vertical).then_some(at),
+            legend: self.legend.clone(),
+            group: self.group.clone(),
+            colour: self.series.colour.clone(),
+            stroke: self.series.stroke,
         })
     }
 

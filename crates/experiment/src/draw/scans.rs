@@ -1,10 +1,10 @@
-//! Series of scans: an entry against an input, a list against a list, a list in bins, or two inputs as a map.
+//! Series of scans: an entry against an input, a list against a list, a list in bins, two inputs as a map, or guides at entries.
 
 use super::{Drawable, Look};
 use crate::description::{Series, SeriesStyle};
 use crate::points::Point;
 use crate::quantities::{Entries, Scan};
-use didact_figure::{ColourBar, Guide, HeatMap, Layer};
+use didact_figure::{ColourBar, HeatMap, Layer};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -126,19 +126,27 @@ fn drawn(look: &Look, x: Vec<f64>, y: Vec<f64>) -> Layer {
     look.line(x, y)
 }
 
-/// Vertical lines at an entry or an input of every row that has an answer.
+/// Lines at an entry or an input of every row that has an answer, one for each number of a list: vertical at `x`, horizontal at `y`.
 fn guides(scan: &Scan, series: &Series) -> Result<Vec<Layer>, String> {
-    let x = needed(series.x.as_ref(), &scan.name, "x")?;
+    let name = match (&series.x, &series.y) {
+        (Some(x), None) => x,
+        (None, Some(y)) => y,
+        _ => return Err(format!("guides of scan `{}` need one of `x` and `y`", scan.name)),
+    };
     let mut layers = Vec::new();
-    // One entry of the legend, named after the first, stands for all.
+    // Without groups one entry of the legend, named after the first, stands for all.
     let first = rows(scan, series).next().and_then(|(point, _)| Look::new(series, point).legend);
     for (point, entries) in rows(scan, series) {
-        let at = coordinate(scan, point, entries, x)?;
-        if at.is_finite() {
-            let legend = first.clone();
-            let (colour, stroke) = (series.colour.clone(), series.stroke);
-            layers.push(Layer::Guide(Guide { x: Some(at), y: None, legend, colour, stroke }));
+        let mut look = Look::new(series, point);
+        if look.group.is_none() {
+            look.legend.clone_from(&first);
         }
+        let several = entries.filter(|_| !point.values.contains_key(name)).and_then(|e| list(e, name));
+        let places = match several {
+            Some(places) => places,
+            None => vec![coordinate(scan, point, entries, name)?],
+        };
+        layers.extend(places.into_iter().filter(|at| at.is_finite()).map(|at| look.guide(at)));
     }
     Ok(layers)
 }
@@ -247,6 +255,22 @@ mod tests {
             [6.0, 7.0, 7.0, 8.0].map(|x| (Some(x), Some("sums"))),
             "one text is one entry of the legend, with the strokes of all"
         );
+    }
+
+    #[test]
+    fn guides_at_a_list_are_horizontal_lines_in_the_colour_of_their_group() {
+        let text = |t: &str| Some(t.to_string());
+        let (style, at) = (SeriesStyle::Guides, [("b".to_string(), json!(6.0))].into());
+        let series = Series { y: text("list"), group: text("a = {a}"), at, style, ..Series::default() };
+        let lines: Vec<(Option<f64>, Option<f64>, Option<String>)> = draw(series)
+            .into_iter()
+            .map(|l| {
+                let Layer::Guide(guide) = l else { panic!("a guide: {l:?}") };
+                (guide.x, guide.y, guide.group)
+            })
+            .collect();
+        let of = |y: f64, a: &str| (None, Some(y), Some(format!("a = {a}")));
+        assert_eq!(lines, [of(1.0, "1"), of(6.0, "1"), of(2.0, "2"), of(6.0, "2")]);
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod schema_values;
 mod stale;
 mod sweep;
 mod taken_over;
+mod trained_levels;
 mod ways_agree;
 mod ways_matrix;
 mod ways_messages;

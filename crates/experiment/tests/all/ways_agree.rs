@@ -117,6 +117,11 @@ fn the_equations_of_every_way_are_the_means_of_reduced() {
             },
         ),
         ("drift", Training { drift: Some(Drift::diffusion(0.5)), ..base() }),
+        ("trained levels", Training { trained_levels: Some(1), constraint: decay, ..base() }),
+        (
+            "trained levels, rate",
+            Training { trained_levels: Some(1), momentum: Some(Momentum::rate(2.0)), ..base() },
+        ),
         ("input noise", Training { input_noise: 0.6, ..base() }),
         ("weight noise", Training { weight_noise: 0.6, batch: 2, ..base() }),
     ];

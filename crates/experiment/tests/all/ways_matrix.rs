@@ -42,6 +42,7 @@ fn training(way: Way, frozen: usize) -> Training {
         Way::WeightNoise => Training { weight_noise: 0.3, ..base },
         Way::InputNoise => Training { input_noise: 0.3, ..base },
         Way::Inputs => Training { inputs: InputLaw::Rademacher, ..base },
+        Way::TrainedLevels => Training { trained_levels: Some(1), ..base },
     }
 }
 

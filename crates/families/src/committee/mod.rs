@@ -6,6 +6,7 @@
 //! Worschech & Rosenow (2024). Order-parameter equations: docs/derivations/power-law-spectra.md#s3. Learning-rate and
 //! time conventions: `docs/conventions.md`.
 
+mod observables;
 pub mod predictions;
 mod quantities;
 mod rule;
@@ -13,6 +14,7 @@ mod rule;
 use super::{Family, ModelError, Reference};
 use didact_math::activation;
 use didact_model::loss::{AnyLoss, Loss, Prefactor};
+use didact_model::observable::Observable;
 use didact_model::quantity::Quantity;
 use didact_model::rule::LocalRule;
 use rule::{Hidden, Labels};
@@ -157,6 +159,10 @@ impl Family for Committee {
 
     fn starting_scalars(&self) -> Vec<f64> {
         if self.train_output { self.weights().0 } else { Vec::new() }
+    }
+
+    fn observables(&self) -> Vec<Arc<dyn Observable>> {
+        observables::all()
     }
 
     fn quantities() -> &'static [Quantity] {

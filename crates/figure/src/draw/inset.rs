@@ -1,5 +1,6 @@
 //! Panels inside panels.
 
+use super::guides::within;
 use super::{Canvas, fill, panel};
 use crate::error::{Error, Result};
 use crate::figure::{Inset, Legend};
@@ -43,7 +44,10 @@ pub(super) fn draw(
         let (left, top) = (place.left + margins.left, place.top + margins.top);
         (Rect { left, top, right: left + inner.0, bottom: top + inner.1 }, plan)
     };
-    let whole = cell.with(&plan.margins);
+    // Its labels cover no tick of the outer frame, wherever it was asked to stand.
+    let wanted = cell.with(&plan.margins);
+    let whole = within(wanted, &outer.grown(-1.5 * canvas.sizes.major));
+    let cell = cell.shifted(whole.left - wanted.left, whole.top - wanted.top);
     items.push(Item::Path { path: whole.path(), fill: Some(fill("#ffffff", 0.8)), pen: None });
     let drawn = panel(canvas.context, &inset.panel, canvas.name, &plan, cell, number, Legend::None)?;
     items.extend(drawn.items);

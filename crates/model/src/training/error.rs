@@ -168,6 +168,22 @@ pub enum TrainingError {
         "the rotation changes the overlaps of the teachers; it must be antisymmetric for orthonormal ones, and leave the student's own rows alone"
     )]
     Rotation,
+    /// More trained levels than there are, or none.
+    #[error(
+        "{trained} eigenvalues cannot be trained: the spectrum has {levels}; train 1 to {levels} of them"
+    )]
+    Levels {
+        /// Asked for.
+        trained: usize,
+        /// L.
+        levels: usize,
+    },
+    /// Trained levels with a constraint on whole rows.
+    #[error("rows of which a part stays as it is cannot be kept by \"{with}\", which moves whole rows")]
+    LevelsWith {
+        /// The constraint.
+        with: &'static str,
+    },
     /// The flow clock at η = 0.
     #[error(
         "the learning rate is 0 at the start, where the time of gradient flow stands still\n\nhint: set `clock = \"alpha\"` in [record]"
@@ -221,6 +237,7 @@ impl TrainingError {
             Self::BatchesOfNothing | Self::OrderAndPersistence => "training.batches",
             Self::ByCoordinate { .. } => "training.gradient",
             Self::NoHiddenUnits | Self::TooManyMasks { .. } => "training.dropout",
+            Self::Levels { .. } | Self::LevelsWith { .. } => "training.trained-levels",
             Self::RaggedRotation | Self::RotationSize { .. } | Self::Rotation => "data.drift.rotation",
         }
     }

@@ -17,6 +17,7 @@ mod course;
 mod data;
 mod error;
 mod gradient;
+mod levels;
 mod momentum;
 mod schedule;
 mod ways;
@@ -101,6 +102,8 @@ pub struct Training {
     pub weight_noise: f64,
     /// The law of the inputs of given covariance.
     pub inputs: InputLaw,
+    /// How many of the largest eigenvalues have trained directions; `None`: all.
+    pub trained_levels: Option<usize>,
 }
 
 /// The numbers of training at one time.
@@ -140,6 +143,7 @@ impl Training {
             input_noise: 0.0,
             weight_noise: 0.0,
             inputs: InputLaw::Gaussian,
+            trained_levels: None,
         }
     }
 
@@ -256,6 +260,7 @@ impl Training {
             momentum.validate(self, problem.dimension)?;
         }
         self.gradient.validate(self)?;
+        self.validate_levels(problem)?;
         match &self.batches {
             Some(_) if !on_training_set => return Err(TrainingError::BatchesOfNothing),
             Some(batches) => batches.validate(problem.sample_count())?,

@@ -35,11 +35,13 @@ pub enum Way {
     InputNoise,
     /// Inputs that are not Gaussian.
     Inputs,
+    /// Directions of the largest eigenvalues only.
+    TrainedLevels,
 }
 
 impl Way {
     /// All of them, in the order of tables.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Beta,
         Self::Rate,
         Self::Schedules,
@@ -55,6 +57,7 @@ impl Way {
         Self::WeightNoise,
         Self::InputNoise,
         Self::Inputs,
+        Self::TrainedLevels,
     ];
 
     /// What a description says to get it.
@@ -75,6 +78,7 @@ impl Way {
             Self::WeightNoise => "weight-noise = 0.2",
             Self::InputNoise => "input-noise = 0.5",
             Self::Inputs => "inputs = \"rademacher\"",
+            Self::TrainedLevels => "trained-levels = 50",
         }
     }
 
@@ -91,6 +95,7 @@ impl Way {
             Self::WeightNoise => "training.weight-noise",
             Self::InputNoise => "training.input-noise",
             Self::Inputs => "data.inputs",
+            Self::TrainedLevels => "training.trained-levels",
         }
     }
 }
@@ -119,6 +124,7 @@ impl Training {
             Way::WeightNoise => training.weight_noise > 0.0,
             Way::InputNoise => training.input_noise > 0.0,
             Way::Inputs => training.inputs != InputLaw::Gaussian,
+            Way::TrainedLevels => training.trained_levels.is_some(),
         };
         Way::ALL.into_iter().filter(|way| is(*way)).collect()
     }

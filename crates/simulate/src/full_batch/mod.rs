@@ -142,6 +142,10 @@ impl Engine for FullBatch {
             Way::Drift | Way::Rotation | Way::LabelNoiseSchedule => {
                 Some(("change the labels of a training set, which are drawn once", "use one-pass training"))
             }
+            Way::TrainedLevels => Some((
+                "hold directions of a training set",
+                "use one-pass training with \"ode\", \"reduced\" or \"direct\"",
+            )),
             _ => None,
         }
     }

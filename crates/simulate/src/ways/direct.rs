@@ -14,6 +14,7 @@ use didact_model::problem::ProblemError;
 use didact_model::rule::Batch;
 use didact_model::training::{Adam, GradientMap, InputLaw, Training, TrainingError};
 use didact_model::{EngineError, Overlaps, Problem, Shape, Velocities};
+use std::ops::Range;
 
 /// The chain of one replica.
 pub(crate) struct WaysDirectChain {
@@ -33,6 +34,8 @@ pub(crate) struct WaysDirectChain {
     bounds: Vec<usize>,
     /// √λ per coordinate.
     roots: Vec<f64>,
+    /// Coordinates that are trained, as ranges.
+    trained: Vec<Range<usize>>,
     /// L_b of the teacher's rows at the start.
     teachers: Vec<Mat>,
     lengths: Vec<f64>,
@@ -105,6 +108,14 @@ impl WaysDirectChain {
                 hint: format!("set `dimension = {}` in [data]", table.cols()),
             });
         }
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        for (space, trained) in bounds.windows(2).zip(training.trained_eigenspaces(&problem.spectrum)) {
+            match ranges.last_mut() {
+                _ if !trained => {}
+                Some(last) if last.end == space[0] => last.end = space[1],
+                _ => ranges.push(space[0]..space[1]),
+            }
+        }
         let state = start.velocities.clone().unwrap_or_default();
         let plain = start.moment(&problem.spectrum, 0);
         let adam = matches!(training.gradient, GradientMap::Adam(_));
@@ -130,6 +141,7 @@ impl WaysDirectChain {
             scalars: MovingScalars::new(start.scalars.clone(), state.scalars),
             bounds,
             roots,
+            trained: ranges,
             teachers,
             lengths: (0..k).map(|i| plain[(i, i)]).collect(),
             barred: training.constraint.barred(&*problem.rule),
@@ -215,18 +227,21 @@ impl WaysDirectChain {
         self.map_by_coordinate(&mut gradient);
         let Coefficients { gain, decay, .. } = coefficients;
         for i in 0..k {
-            if coefficients.beta.is_none() {
-                let row = self.weights.row_mut(i);
-                if decay != 0.0 {
-                    row.iter_mut().for_each(|w| *w *= 1.0 - gain * decay);
-                }
-                add_scaled(row, -gain, gradient.row(i));
-            } else {
-                let reach = if ahead { beta * per_velocity } else { 0.0 };
-                let (row, velocity) = (self.weights.row_mut(i), self.velocities.row_mut(i));
-                for ((w, p), g) in row.iter_mut().zip(velocity).zip(gradient.row(i)) {
-                    *p = beta * *p - gain * (g + decay * (*w + reach * *p));
-                    *w += *p * per_velocity;
+            for range in &self.trained {
+                let row = &mut self.weights.row_mut(i)[range.clone()];
+                let gradient = &gradient.row(i)[range.clone()];
+                if coefficients.beta.is_none() {
+                    if decay != 0.0 {
+                        row.iter_mut().for_each(|w| *w *= 1.0 - gain * decay);
+                    }
+                    add_scaled(row, -gain, gradient);
+                } else {
+                    let reach = if ahead { beta * per_velocity } else { 0.0 };
+                    let velocity = &mut self.velocities.row_mut(i)[range.clone()];
+                    for ((w, p), g) in row.iter_mut().zip(velocity).zip(gradient) {
+                        *p = beta * *p - gain * (g + decay * (*w + reach * *p));
+                        *w += *p * per_velocity;
+                    }
                 }
             }
             if self.training.constraint.sphere.is_some() {

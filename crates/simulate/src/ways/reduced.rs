@@ -25,6 +25,8 @@ struct Space {
     size: u64,
     /// Y: (v, w, p) x columns.
     rows: Mat,
+    /// Whether its directions are trained.
+    trained: bool,
     /// Dimensions beyond the columns; `None` when the columns are the coordinates themselves.
     rest: Option<u64>,
     /// L_b with L_b L_bᵀ = T_b of the teacher's rows at the start, where they diffuse.
@@ -72,10 +74,13 @@ impl WaysReducedChain {
         let shape = start.shape();
         let sizes = problem.spectrum.multiplicities(dimension).map_err(ProblemError::from)?;
         let moving = training.momentum.is_some();
+        let trained = training.trained_eigenspaces(&problem.spectrum);
         let spaces = problem.spectrum.eigenvalues().iter().zip(&sizes).enumerate();
         let spaces = spaces
-            .map(|(b, (&lambda, &size))| Space::new(start, b, lambda, size, moving))
-            .collect::<Result<_, _>>()?;
+            .map(|(b, (&lambda, &size))| {
+                Ok(Space { trained: trained[b], ..Space::new(start, b, lambda, size, moving)? })
+            })
+            .collect::<Result<_, EngineError>>()?;
         let plain = start.moment(&problem.spectrum, 0);
         let velocities = start.velocities.clone().unwrap_or_default();
         Ok(Self {
@@ -233,7 +238,7 @@ impl WaysReducedChain {
             }
         }
         let noise = self.training.input_noise;
-        for (space, draw) in self.spaces.iter_mut().zip(&draws) {
+        for (space, draw) in self.spaces.iter_mut().zip(&draws).filter(|(space, _)| space.trained) {
             space.step(&m, &c, draw, noise, &mut stream);
         }
         if self.training.constraint.sphere.is_some() {
@@ -304,7 +309,7 @@ impl Space {
         let teachers = cholesky_psd(&teachers)
             .map_err(|_| EngineError::Overlaps(OverlapsError::NotPositive { block }))?;
         let rows = Mat::from_fn(rows, columns.len(), |i, j| lower[(i, columns[j])]);
-        Ok(Self { lambda, size, rows, rest, teachers })
+        Ok(Self { lambda, size, rows, trained: true, rest, teachers })
     }
 
     /// Y ← M Y + c xᵀ.

@@ -76,6 +76,11 @@ fn all_ways() -> Vec<(&'static str, Training)> {
         ),
         ("diffusion", Training { drift: Some(Drift::diffusion(1.5)), ..online() }),
         ("rotation", Training { drift: Some(Drift::rotation(rotation)), ..online() }),
+        ("trained levels", Training { trained_levels: Some(1), constraint: decay, ..online() }),
+        (
+            "trained levels, momentum",
+            Training { trained_levels: Some(1), momentum: Some(Momentum::rate(4.0)), batch: 2, ..online() },
+        ),
         ("dropout", Training { dropout: Some(0.6), batch: 2, ..online() }),
         ("input noise", Training { input_noise: 0.8, batch: 2, ..online() }),
         ("weight noise", Training { weight_noise: 0.8, batch: 2, ..online() }),

@@ -111,6 +111,10 @@ impl Engine for Dmft {
             Way::Drift | Way::Rotation | Way::LabelNoiseSchedule => {
                 Some(("change the labels of a training set, which are drawn once", "use one-pass training"))
             }
+            Way::TrainedLevels => Some((
+                "hold directions of a training set",
+                "use one-pass training with \"ode\", \"reduced\" or \"direct\"",
+            )),
             _ => None,
         }
     }

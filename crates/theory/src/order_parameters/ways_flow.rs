@@ -144,6 +144,8 @@ struct WaysFlow<'a> {
     teachers: Vec<Mat>,
     /// T⁻¹ of the frozen rows along which motion is forbidden.
     barred: Option<Mat>,
+    /// Which eigenspaces are trained: the others have B_b = 0 on the student's rows, and no noise.
+    trained_spaces: Vec<bool>,
     /// Whether running means of squares go on from an earlier stage.
     continued: bool,
     worst_error: f64,
@@ -173,6 +175,7 @@ impl<'a> WaysFlow<'a> {
             motion: vec![Mat::zeros(rows, rows); start.blocks.len()],
             teachers: start.blocks.clone(),
             barred: inverse_of_barred(count, &plain, shape.trained),
+            trained_spaces: training.trained_eigenspaces(&problem.spectrum),
             continued: !kept.is_empty(),
             worst_error: 0.0,
             fault: None,
@@ -295,6 +298,9 @@ impl<'a> WaysFlow<'a> {
             let factors: Vec<f64> = (0..p).map(|j| self.response(lambda, j)).collect();
             let (gram, motion) = (&self.grams[b], &mut self.motion[b]);
             motion.fill(0.0);
+            if !self.trained_spaces[b] {
+                continue;
+            }
             for i in 0..k {
                 for (j, factor) in factors.iter().enumerate() {
                     let c = -gain * factor * self.averages.drift[(i, j)] / roots[i];
@@ -312,13 +318,13 @@ impl<'a> WaysFlow<'a> {
         let decay = gain * rates.weight_decay;
         let drift = self.training.drift.as_ref();
         let nu = drift.map_or(0.0, |drift| drift.rate * rates.drift);
-        for (gram, motion) in self.grams.iter().zip(&mut self.motion) {
+        for ((gram, motion), trained) in self.grams.iter().zip(&mut self.motion).zip(&self.trained_spaces) {
             let mut add = |row: usize, factor: f64, of: usize| {
                 for (m, g) in motion.row_mut(row).iter_mut().zip(gram.row(of)) {
                     *m += factor * g;
                 }
             };
-            for i in 0..k {
+            for i in (0..k).filter(|_| *trained) {
                 if let Some(back) = &back {
                     (0..back.cols()).for_each(|n| add(first + i, -back[(i, n)], k + n));
                 }
@@ -380,7 +386,7 @@ impl VectorField for WaysFlow<'_> {
         let first = if moving { p } else { 0 };
         let spectrum = &self.problem.spectrum;
         let diffusion = |b: usize, i: usize, j: usize| {
-            if !noisy {
+            if !noisy || !self.trained_spaces[b] {
                 return 0.0;
             }
             let own = match self.training.gradient {

@@ -1,7 +1,8 @@
 //! Inputs that many quantities share, and how they are read.
 
 use didact_model::quantity::{Arguments, Input, Kind, LARGEST_NUMBER, QuantityError};
-use didact_model::spectrum::{Spectrum, file};
+use didact_model::spectrum::file::{self, FileSpectrum};
+use didact_model::spectrum::{MeasuredSpectrum, Spectrum};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -33,6 +34,11 @@ pub(super) const WEIGHTS: Input =
     optional("weights", Kind::Numbers, "fractions of the dimensions that have them; equal unless given");
 pub(super) const FILE: Input =
     optional("file", Kind::File, ".npy or .csv of eigenvalues, or of data (samples x features)");
+pub(super) const MEASURED: Input = optional(
+    "measured",
+    Kind::Text,
+    "measured eigenvalues that come with the program: cifar-10, fashion-mnist, mnist",
+);
 pub(super) const ETA: Input = required("eta", Kind::Number, "learning rate");
 pub(super) const VARIANCE: Input =
     default("sigma_J2", Kind::Number, "0", "variance of the student's components at the start");
@@ -48,7 +54,7 @@ pub(super) const UNITS: Input =
 /// Hidden units where matrices of them are computed with.
 pub(super) const MOST_HIDDEN: usize = 200;
 
-/// The five inputs of a spectrum, and others.
+/// The six inputs of a spectrum, and others.
 macro_rules! with_spectrum {
     ($($input:expr),* $(,)?) => {
         &[
@@ -57,6 +63,7 @@ macro_rules! with_spectrum {
             $crate::committee::quantities::inputs::LAM,
             $crate::committee::quantities::inputs::WEIGHTS,
             $crate::committee::quantities::inputs::FILE,
+            $crate::committee::quantities::inputs::MEASURED,
             $($input),*
         ]
     };
@@ -91,7 +98,7 @@ const MOST_MODES: usize = 10_000;
 /// Eigenvalues below this fraction of the largest: squares and inverses of such ratios leave the range of numbers.
 const SMALLEST_RATIO: f64 = 1e-60;
 
-/// The spectrum: `L` and `beta`, or `lam`, or `file`.
+/// The spectrum: `L` and `beta`, or `lam`, or `file`, or `measured`.
 pub(super) fn spectrum(arguments: &Arguments) -> Result<GivenSpectrum, QuantityError> {
     spectrum_up_to(arguments, MOST_MODES)
 }
@@ -119,13 +126,20 @@ pub(super) fn spectrum_up_to(arguments: &Arguments, most: usize) -> Result<Given
 fn any_spectrum(arguments: &Arguments) -> Result<GivenSpectrum, QuantityError> {
     let plain =
         |spectrum: Spectrum, law| GivenSpectrum { spectrum, law, merged: 0, dropped: 0, dimension: None };
-    let (law, list, file) =
-        (arguments.given("L") || arguments.given("beta"), arguments.given("lam"), arguments.given("file"));
+    let found = |found: FileSpectrum| GivenSpectrum {
+        merged: found.merged,
+        dropped: found.dropped,
+        dimension: Some(found.dimension),
+        ..plain(found.spectrum, None)
+    };
+    let law = arguments.given("L") || arguments.given("beta");
+    let (list, file, measured) =
+        (arguments.given("lam"), arguments.given("file"), arguments.given("measured"));
     if arguments.given("weights") && !list {
         return refuse("`weights` belong to eigenvalues `lam`; a power law and a file have their own");
     }
-    match (law, list, file) {
-        (true, false, false) => {
+    match (law, list, file, measured) {
+        (true, false, false, false) => {
             if !arguments.given("L") {
                 return refuse("a power law needs `L`, the number of distinct eigenvalues, beside `beta`");
             }
@@ -139,7 +153,7 @@ fn any_spectrum(arguments: &Arguments) -> Result<GivenSpectrum, QuantityError> {
             let beta = arguments.number("beta");
             Ok(plain(Spectrum::power_law(levels, beta).map_err(refused)?, Some((levels, beta))))
         }
-        (false, true, false) => {
+        (false, true, false, false) => {
             let eigenvalues = arguments.numbers("lam");
             let equal = || vec![1.0 / eigenvalues.len().max(1) as f64; eigenvalues.len()];
             let weights = if arguments.given("weights") { arguments.numbers("weights") } else { equal() };
@@ -147,19 +161,21 @@ fn any_spectrum(arguments: &Arguments) -> Result<GivenSpectrum, QuantityError> {
             let merged = whole.len() - whole.merged().len();
             Ok(GivenSpectrum { merged, ..plain(whole, None) })
         }
-        (false, false, true) => {
-            let found = file::read(Path::new(arguments.text("file"))).map_err(refused)?;
-            Ok(GivenSpectrum {
-                merged: found.merged,
-                dropped: found.dropped,
-                dimension: Some(found.dimension),
-                ..plain(found.spectrum, None)
-            })
+        (false, false, true, false) => {
+            file::read(Path::new(arguments.text("file"))).map(found).map_err(refused)
         }
-        (false, false, false) => {
-            refuse("give a spectrum: `L` and `beta`, or `lam` (and `weights`), or `file`")
+        (false, false, false, true) => {
+            let name = arguments.text("measured");
+            let Some(spectrum) = MeasuredSpectrum::named(name) else {
+                let known = MeasuredSpectrum::ALL.map(|(name, _)| name).join(", ");
+                return refuse(format!("`measured` is \"{name}\"; there are {known}"));
+            };
+            spectrum.read().map(found).map_err(refused)
         }
-        _ => refuse("give one spectrum: `L` and `beta`, or `lam` (and `weights`), or `file`"),
+        (false, false, false, false) => {
+            refuse("give a spectrum: `L` and `beta`, or `lam` (and `weights`), or `file`, or `measured`")
+        }
+        _ => refuse("give one spectrum: `L` and `beta`, or `lam` (and `weights`), or `file`, or `measured`"),
     }
 }
 

@@ -48,8 +48,19 @@ pub(super) const QUANTITIES: &[Quantity] = &[
             DIMENSION,
             default("seed", Kind::Number, "0", "of the teachers"),
             default("sample", Kind::Number, "0", "which of them"),
+            default("order", Kind::Count, "1", "order l of R-of-order and Q-of-order"),
         ],
-        outputs: &["Q", "loss", "R", "mixture", "loss-equal-overlaps", "tau", "rates"],
+        outputs: &[
+            "Q",
+            "loss",
+            "R",
+            "mixture",
+            "loss-equal-overlaps",
+            "tau",
+            "rates",
+            "R-of-order",
+            "Q-of-order",
+        ],
         compute: sampled,
     },
     Quantity {
@@ -189,7 +200,8 @@ fn sampled(arguments: &Arguments) -> Result<Answer, QuantityError> {
         Ok(value as u64)
     };
     let (seed, replica) = (whole("seed")?, whole("sample")? as u32);
-    let (first, second) = sampled_teachers(&given.spectrum, m, n, seed, replica)?;
+    let order = arguments.count_up_to("order", LARGEST_ORDER)? as i32;
+    let [first, second, of_order] = sampled_teachers(&given.spectrum, m, n, (seed, replica), [1, 2, order])?;
     let plateau = Plateau::new(&first).map_err(refused)?;
     let rates = plateau.growth_rates(&second, rate).map_err(refused)?;
     let mut answer = described(&plateau);
@@ -199,17 +211,23 @@ fn sampled(arguments: &Arguments) -> Result<Answer, QuantityError> {
     answer.push(("loss-equal-overlaps", json!(uniform.error)));
     answer.push(("tau", json!(1.0 / rates[0])));
     answer.push(("rates", json!(rates)));
+    let (cross, student) = plateau.moments(&of_order);
+    answer.push(("R-of-order", json!(cross)));
+    answer.push(("Q-of-order", json!(student)));
     Ok(answer)
 }
 
-/// (T^(1), T^(2)) of the teachers that a run with this seed and replica has.
+/// Moments of a spectrum beyond this order leave the range of numbers.
+const LARGEST_ORDER: usize = 20;
+
+/// T^(l) of some orders l of the teachers that a run with this seed and replica has.
 fn sampled_teachers(
     spectrum: &Spectrum,
     units: usize,
     dimension: u64,
-    seed: u64,
-    replica: u32,
-) -> Result<(Mat, Mat), QuantityError> {
+    (seed, replica): (u64, u32),
+    orders: [i32; 3],
+) -> Result<[Mat; 3], QuantityError> {
     let shape = Shape { trained: units, frozen: units, ..Shape::default() };
     let rows = RandomRows {
         trained: RowLaw::Gaussian { deviation: 1.0 },
@@ -219,7 +237,7 @@ fn sampled_teachers(
     let setting = Setting { shape, spectrum, dimension: Some(dimension), seed, replica };
     let drawn = rows.draw(&setting).map_err(refused)?;
     let teachers = |order: i32| drawn.moment(spectrum, order).block(units..2 * units, units..2 * units);
-    Ok((teachers(1), teachers(2)))
+    Ok(orders.map(teachers))
 }
 
 fn moments(arguments: &Arguments) -> Result<Answer, QuantityError> {
