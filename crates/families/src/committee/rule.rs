@@ -2,6 +2,7 @@
 
 mod averages;
 mod by_panels;
+mod by_tables;
 mod conditional;
 mod edges;
 mod erf;

@@ -10,11 +10,12 @@
 //! docs/derivations/power-law-spectra.md#s3-3). Pairs are closed forms, Hermite series or two-dimensional quadrature;
 //! only the four-field integral tells the routes apart.
 
-use super::by_panels::by_panels;
+use super::by_panels::{KeptPanels, by_panels};
+use super::by_tables::{KeptTables, by_tables};
 use super::conditional::{self, SquaredErrors};
 use super::erf::ErfCommittee;
 use super::kinked_risk;
-use super::planes::{self, Fineness};
+use super::planes::FourFieldIntegral;
 use super::two_slopes::TwoSlopes;
 use super::{CommitteeRule, activation_of, output_factors};
 use didact_math::activation::{Activation, Form, LinearPieces};
@@ -22,7 +23,9 @@ use didact_math::gauss::pairs::{PairAverages, pair_averages};
 use didact_math::gauss::smoothed::Smoothed;
 use didact_math::gauss::{HermiteSeries, polynomial};
 use didact_math::linalg::Mat;
-use didact_model::averages::{Nearby, QuadratureEstimate, SAMPLED_ACCURACY, by_quadrature, risk_by_lattice};
+use didact_model::averages::{
+    Nearby, QuadratureEstimate, SAMPLED_ACCURACY, by_quadrature, risk_by_lattice, write_continued,
+};
 use didact_model::rule::{Averages, Law, LocalRule, Needed};
 use std::sync::{Arc, OnceLock};
 
@@ -116,7 +119,42 @@ impl Route {
     }
 }
 
+/// The averages at a covariance. Where they have no closed form and the caller is content with some accuracy, they are continued from
+/// earlier points of the trajectory if these tell them well enough.
 pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Averages) {
+    let accuracy = match &rule.forms.route {
+        Route::Smooth(_) => out.accuracy.filter(|a| *a >= TABLE_ACCURACY),
+        Route::LinearPieces(_) => out.accuracy,
+        Route::Erf(_) | Route::TwoSlopes(_) | Route::Polynomial(_) | Route::Quadrature => None,
+    };
+    let Some(accuracy) = accuracy else { return compute(rule, law, needed, out) };
+    let kept: &mut Kept = out.memory.of();
+    kept.place(law);
+    if kept.needed != Some(needed) {
+        kept.needed = Some(needed);
+        kept.nearby.clear();
+    }
+    let continued = CONTINUED * accuracy;
+    if let Some(value) = kept.nearby.predict(&kept.place, continued) {
+        write_continued(value, (&mut out.drift, &mut out.noise, &mut out.scalars));
+        out.error = (kept.error + continued) * out.drift.max_abs().max(out.noise.max_abs());
+        return;
+    }
+    compute(rule, law, needed, out);
+    let size = out.drift.max_abs().max(out.noise.max_abs());
+    let value = [out.drift.as_slice(), out.noise.as_slice(), &out.scalars].concat();
+    let lengths = [out.drift.as_slice().len(), out.noise.as_slice().len()];
+    let ends = [lengths[0], lengths[0] + lengths[1], value.len()];
+    let error = out.error;
+    let kept: &mut Kept = out.memory.of();
+    kept.error = if size > 0.0 { error / size } else { 0.0 };
+    if std::mem::take(&mut kept.changed) {
+        kept.nearby.clear();
+    }
+    kept.nearby.push(kept.place.clone(), value, &ends);
+}
+
+fn compute(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Averages) {
     let factors = output_factors(rule, law.scalars);
     let (residual, gain) = (&factors.residual, &factors.gain);
     let variance = law.label_noise * law.label_noise;
@@ -156,7 +194,7 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
         out.error = out.error.max(TABLE_ERROR * out.drift.max_abs());
     }
     if let (Needed::DriftAndNoise, Route::Smooth(_)) = (needed, &rule.forms.route) {
-        let moments = by_tables(rule, residual, law, out).unwrap_or_else(|| {
+        let moments = from_tables(rule, residual, law, out).unwrap_or_else(|| {
             let units: Vec<&dyn Activation> =
                 (0..shape.rows()).map(|row| activation_of(rule, row).as_ref()).collect();
             conditional::squared_errors(&units, residual, shape.trained, law.covariance)
@@ -165,7 +203,9 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
         return;
     }
     if let (Needed::DriftAndNoise, Route::LinearPieces(units)) = (needed, &rule.forms.route) {
-        let moments = by_panels(units, residual, shape.trained, law, out);
+        let accuracy = out.accuracy;
+        let Kept { panels, changed, .. } = out.memory.of();
+        let moments = by_panels(units, (residual, shape.trained), law, accuracy, panels, changed);
         write_noise(&moments, gain, variance, &pairs, out);
         return;
     }
@@ -206,43 +246,8 @@ fn write_noise(
     }
 }
 
-/// What is kept from one call to the next where averages come from tables.
-#[derive(Debug)]
-struct Kept {
-    fineness: Fineness,
-    calls: u32,
-    /// The largest relative difference to finer sums that was seen and accepted.
-    difference: f64,
-    nearby: Nearby,
-    work: planes::Work,
-}
-
-impl Default for Kept {
-    fn default() -> Self {
-        Self {
-            fineness: Fineness::FIRST,
-            calls: 0,
-            difference: 0.0,
-            nearby: Nearby::default(),
-            work: planes::Work::default(),
-        }
-    }
-}
-
-/// The sums are compared with finer ones at the first call, and then once in so many.
-pub(super) const CALLS_PER_CHECK: u32 = 64;
-/// Tables are not used for relative accuracies below this.
-const TABLE_ACCURACY: f64 = 1e-7;
-/// The share of the accuracy that goes to continuing averages from earlier points.
-pub(super) const CONTINUED: f64 = 0.3;
-/// The error of the finest sums in units of their difference to those two steps coarser: a step makes up a factor of about five.
-const FINEST_SHARE: f64 = 0.1;
-/// Sums that are better than asked for by this factor are made coarser: one step makes up a factor of about five.
-const COARSEN: f64 = 0.05;
-
-/// E[e² g'_i g'_j] from tables, as fine as the accuracy that is asked for needs. `None` where that is more than tables have, or
-/// where a field is too wide for them.
-fn by_tables(rule: &CommitteeRule, residual: &[f64], law: &Law, out: &mut Averages) -> Option<SquaredErrors> {
+/// E[e² g'_i g'_j] from tables. `None` where more is asked for than they have, or where a field is too wide for them.
+fn from_tables(rule: &CommitteeRule, residual: &[f64], law: &Law, out: &mut Averages) -> Option<SquaredErrors> {
     let accuracy = out.accuracy.filter(|a| *a >= TABLE_ACCURACY)?;
     let tables = tables(rule)?;
     let (student, teacher) = (&rule.student, &rule.teacher);
@@ -250,121 +255,41 @@ fn by_tables(rule: &CommitteeRule, residual: &[f64], law: &Law, out: &mut Averag
     let all = [vec![&*tables.student; k], vec![&*tables.teacher; m]].concat();
     let resolutions =
         [vec![student.activation.resolution(); k], vec![teacher.activation.resolution(); m]].concat();
-    let integral = planes::FourFieldIntegral {
-        tables: &all,
-        resolutions: &resolutions,
-        residual,
-        covariance: law.covariance,
-    };
-    let kept: &mut Kept = out.memory.of();
-    let place = [law.covariance.as_slice(), residual].concat();
-    let continued = CONTINUED * accuracy;
-    if let Some(value) = kept.nearby.predict(&place, continued) {
-        let error = (kept.difference + continued + TABLE_ACCURACY) * value.max_abs();
-        return Some(SquaredErrors { value, error });
-    }
-    if kept.calls.is_multiple_of(CALLS_PER_CHECK) {
-        let before = kept.fineness;
-        kept.difference = kept.difference.max(choose_fineness(&integral, k, accuracy, kept)?);
-        if kept.fineness != before {
-            kept.nearby.clear();
-        }
-    }
-    kept.calls = kept.calls.wrapping_add(1);
-    let value = integral.squared_errors(k, kept.fineness, &mut kept.work)?;
-    kept.nearby.push(place, value.clone());
-    let error = (kept.difference + TABLE_ACCURACY) * value.max_abs();
-    Some(SquaredErrors { value, error })
+    let integral =
+        FourFieldIntegral { tables: &all, resolutions: &resolutions, residual, covariance: law.covariance };
+    let Kept { tables: kept, changed, .. } = out.memory.of();
+    by_tables(&integral, k, accuracy, kept, changed)
 }
 
-/// One way to make sums finer.
-type Respect = fn(&mut Fineness) -> &mut u32;
-
-/// Makes the sums as fine as they have to be, in one respect after the other, and returns by how much finer ones differ.
-///
-/// The radius comes first: sums that are cut off too early change with the place of their last nodes. Each of the three errors may
-/// be a third of what is asked for. Sums that are finer in one respect by two steps show an error that is a few per cent of their
-/// own.
-fn choose_fineness(
-    integral: &planes::FourFieldIntegral,
-    k: usize,
-    accuracy: f64,
-    kept: &mut Kept,
-) -> Option<f64> {
-    let respects: [Respect; 3] = [|f| &mut f.reach, |f| &mut f.nodes, |f| &mut f.series];
-    let mut sums = Sums { integral, trained: k, known: Vec::new() };
-    let mut errors = [0.0; 3];
-    // What was fine enough beside coarse sums in another respect may not be beside fine ones, so there is a second round.
-    for index in (0..respects.len()).chain(0..respects.len()) {
-        let respect = respects[index];
-        let mut finest = Fineness::FINEST;
-        let finest = *respect(&mut finest);
-        loop {
-            let now = *respect(&mut kept.fineness);
-            errors[index] = sums.difference_to_finer(respect, kept.fineness, &mut kept.work)?;
-            if errors[index] <= accuracy / 3.0 {
-                break;
-            }
-            if now + 2 >= finest {
-                *respect(&mut kept.fineness) = finest;
-                errors[index] *= FINEST_SHARE;
-                break;
-            }
-            *respect(&mut kept.fineness) = now + 1;
-        }
-    }
-    // Sums that are much better than they have to be are made coarser, if that is seen to be good enough: errors of smooth
-    // functions may grow by orders of magnitude in one step.
-    for (respect, error) in respects.iter().zip(&mut errors) {
-        let mut coarser = kept.fineness;
-        let step = respect(&mut coarser);
-        if *error >= COARSEN * accuracy / 3.0 || *step == 0 {
-            continue;
-        }
-        *step -= 1;
-        let found = sums.difference_to_finer(*respect, coarser, &mut kept.work)?;
-        if found <= accuracy / 3.0 {
-            (kept.fineness, *error) = (coarser, found);
-        }
-    }
-    Some(errors.iter().sum())
+/// What is kept from one call to the next where averages are sums.
+#[derive(Debug, Default)]
+struct Kept {
+    nearby: Nearby,
+    needed: Option<Needed>,
+    /// Covariances and scalars of the call.
+    place: Vec<f64>,
+    /// The error of the last averages that were computed, relative to their largest entry.
+    error: f64,
+    /// Whether sums have become finer or coarser since the last point that is kept.
+    changed: bool,
+    tables: KeptTables,
+    panels: KeptPanels,
 }
 
-/// Sums of one covariance, each computed once.
-struct Sums<'a> {
-    integral: &'a planes::FourFieldIntegral<'a>,
-    trained: usize,
-    known: Vec<(Fineness, Mat)>,
-}
-
-impl Sums<'_> {
-    fn at(&mut self, fineness: Fineness, work: &mut planes::Work) -> Option<Mat> {
-        if let Some((_, value)) = self.known.iter().find(|known| known.0 == fineness) {
-            return Some(value.clone());
+impl Kept {
+    fn place(&mut self, law: &Law) {
+        self.place.clear();
+        for f in 0..law.covariance.rows() {
+            self.place.extend(&law.covariance.row(f)[..=f]);
         }
-        let value = self.integral.squared_errors(self.trained, fineness, work)?;
-        self.known.push((fineness, value.clone()));
-        Some(value)
-    }
-
-    /// By how much sums differ from those that are finer in one respect by two steps, relative to their size.
-    fn difference_to_finer(
-        &mut self,
-        respect: Respect,
-        fineness: Fineness,
-        work: &mut planes::Work,
-    ) -> Option<f64> {
-        let (mut finer, mut finest) = (fineness, Fineness::FINEST);
-        let step = respect(&mut finer);
-        *step = (*step + 2).min(*respect(&mut finest));
-        let value = self.at(fineness, work)?;
-        let mut difference = self.at(finer, work)?;
-        let size = difference.max_abs();
-        difference.add_scaled(-1.0, &value);
-        Some(if size > 0.0 { difference.max_abs() / size } else { 0.0 })
+        self.place.extend(law.scalars);
     }
 }
 
+/// Tables are not used for relative accuracies below this.
+pub(super) const TABLE_ACCURACY: f64 = 1e-7;
+/// The share of the accuracy that goes to continuing averages from earlier points.
+const CONTINUED: f64 = 0.3;
 /// Relative error of a pair average from tables. Their interpolation is good to 2e-8, but high orders of a series vary faster with
 /// the variance than low ones.
 const TABLE_ERROR: f64 = 1.5e-6;
