@@ -282,7 +282,11 @@ pub fn by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law, needed: Needed,
     let continued = CONTINUED * accuracy;
     if let Some(value) = kept.nearby.predict(&place, continued) {
         let size = value.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
-        write_continued(value, (&mut out.drift, &mut out.noise, &mut out.scalars));
+        let (drift, rest) = value.split_at(out.drift.as_slice().len());
+        let (noise, scalars) = rest.split_at(out.noise.as_slice().len());
+        out.drift.as_mut_slice().copy_from_slice(drift);
+        out.noise.as_mut_slice().copy_from_slice(noise);
+        out.scalars.copy_from_slice(scalars);
         out.error = kept.error + continued * size;
         return;
     }
@@ -303,15 +307,6 @@ pub fn by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law, needed: Needed,
     let end = all.len();
     kept.nearby.push(place, all, &[end]);
     out.error = kept.error;
-}
-
-/// Drift, noise and scalar gradient that stand behind each other in a list.
-pub fn write_continued(value: &[f64], (drift, noise, scalars): (&mut Mat, &mut Mat, &mut [f64])) {
-    let (first, rest) = value.split_at(drift.as_slice().len());
-    let (second, third) = rest.split_at(noise.as_slice().len());
-    drift.as_mut_slice().copy_from_slice(first);
-    noise.as_mut_slice().copy_from_slice(second);
-    scalars.copy_from_slice(third);
 }
 
 fn average_kicks<R: LocalRule + ?Sized>(

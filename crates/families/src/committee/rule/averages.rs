@@ -10,8 +10,9 @@
 //! docs/derivations/power-law-spectra.md#s3-3). Pairs are closed forms, Hermite series or two-dimensional quadrature;
 //! only the four-field integral tells the routes apart.
 
-use super::by_panels::{KeptPanels, by_panels};
-use super::by_tables::{KeptTables, by_tables};
+use super::by_panels::by_panels;
+use super::by_tables::by_tables;
+use super::continued::{KeptSums, continued};
 use super::conditional::{self, SquaredErrors};
 use super::erf::ErfCommittee;
 use super::kinked_risk;
@@ -23,9 +24,7 @@ use didact_math::gauss::pairs::{PairAverages, pair_averages};
 use didact_math::gauss::smoothed::Smoothed;
 use didact_math::gauss::{HermiteSeries, polynomial};
 use didact_math::linalg::Mat;
-use didact_model::averages::{
-    Nearby, QuadratureEstimate, SAMPLED_ACCURACY, by_quadrature, risk_by_lattice, write_continued,
-};
+use didact_model::averages::{QuadratureEstimate, SAMPLED_ACCURACY, by_quadrature, risk_by_lattice};
 use didact_model::rule::{Averages, Law, LocalRule, Needed};
 use std::sync::{Arc, OnceLock};
 
@@ -119,39 +118,16 @@ impl Route {
     }
 }
 
-/// The averages at a covariance. Where they have no closed form and the caller is content with some accuracy, they are continued from
-/// earlier points of the trajectory if these tell them well enough.
 pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Averages) {
     let accuracy = match &rule.forms.route {
         Route::Smooth(_) => out.accuracy.filter(|a| *a >= TABLE_ACCURACY),
         Route::LinearPieces(_) => out.accuracy,
         Route::Erf(_) | Route::TwoSlopes(_) | Route::Polynomial(_) | Route::Quadrature => None,
     };
-    let Some(accuracy) = accuracy else { return compute(rule, law, needed, out) };
-    let kept: &mut Kept = out.memory.of();
-    kept.place(law);
-    if kept.needed != Some(needed) {
-        kept.needed = Some(needed);
-        kept.nearby.clear();
+    match accuracy {
+        Some(accuracy) => continued(rule, law, needed, accuracy, out),
+        None => compute(rule, law, needed, out),
     }
-    let continued = CONTINUED * accuracy;
-    if let Some(value) = kept.nearby.predict(&kept.place, continued) {
-        write_continued(value, (&mut out.drift, &mut out.noise, &mut out.scalars));
-        out.error = (kept.error + continued) * out.drift.max_abs().max(out.noise.max_abs());
-        return;
-    }
-    compute(rule, law, needed, out);
-    let size = out.drift.max_abs().max(out.noise.max_abs());
-    let value = [out.drift.as_slice(), out.noise.as_slice(), &out.scalars].concat();
-    let lengths = [out.drift.as_slice().len(), out.noise.as_slice().len()];
-    let ends = [lengths[0], lengths[0] + lengths[1], value.len()];
-    let error = out.error;
-    let kept: &mut Kept = out.memory.of();
-    kept.error = if size > 0.0 { error / size } else { 0.0 };
-    if std::mem::take(&mut kept.changed) {
-        kept.nearby.clear();
-    }
-    kept.nearby.push(kept.place.clone(), value, &ends);
 }
 
 fn compute(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Averages) {
@@ -175,41 +151,18 @@ fn compute(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Averages) 
     if needed == Needed::DriftAndNoise && matches!(rule.forms.route, Route::Quadrature) {
         by_quadrature(rule, law, needed, out);
     }
+    let pairs = drift(rule, law, out);
+    if needed == Needed::Drift {
+        return;
+    }
+    let accuracy = out.accuracy;
+    if let Some(moments) = squared_errors(rule, law, accuracy, out.memory.of()) {
+        let error = write_noise(&moments, gain, variance, |i, j| pairs[i][j].slope_slope, &mut out.noise);
+        out.error = out.error.max(error);
+        return;
+    }
     let shape = rule.shape();
-    let known = Pairs::new(rule, law.covariance, out.accuracy);
-    let pairs: Vec<Vec<PairAverages>> =
-        (0..shape.trained).map(|i| (0..shape.rows()).map(|k| known.pair(i, k)).collect()).collect();
-    for i in 0..shape.trained {
-        let curvature: f64 = (0..shape.rows()).map(|m| residual[m] * pairs[i][m].curvature_value).sum();
-        for k in 0..shape.rows() {
-            let own = if k == i { curvature } else { 0.0 };
-            out.drift[(i, k)] = -gain[i] * (residual[k] * pairs[i][k].slope_slope + own);
-        }
-    }
-    for (j, slope) in out.scalars.iter_mut().enumerate() {
-        let product: f64 = (0..shape.rows()).map(|k| residual[k] * pairs[j][k].value_value).sum();
-        *slope = -rule.forms.weight * product;
-    }
-    if known.from_tables {
-        out.error = out.error.max(TABLE_ERROR * out.drift.max_abs());
-    }
-    if let (Needed::DriftAndNoise, Route::Smooth(_)) = (needed, &rule.forms.route) {
-        let moments = from_tables(rule, residual, law, out).unwrap_or_else(|| {
-            let units: Vec<&dyn Activation> =
-                (0..shape.rows()).map(|row| activation_of(rule, row).as_ref()).collect();
-            conditional::squared_errors(&units, residual, shape.trained, law.covariance)
-        });
-        write_noise(&moments, gain, variance, &pairs, out);
-        return;
-    }
-    if let (Needed::DriftAndNoise, Route::LinearPieces(units)) = (needed, &rule.forms.route) {
-        let accuracy = out.accuracy;
-        let Kept { panels, changed, .. } = out.memory.of();
-        let moments = by_panels(units, (residual, shape.trained), law, accuracy, panels, changed);
-        write_noise(&moments, gain, variance, &pairs, out);
-        return;
-    }
-    let (Needed::DriftAndNoise, Route::Polynomial(units)) = (needed, &rule.forms.route) else { return };
+    let Route::Polynomial(units) = &rule.forms.route else { return };
     for i in 0..shape.trained {
         for j in 0..=i {
             let mut sum = variance * pairs[i][j].slope_slope;
@@ -229,26 +182,86 @@ fn compute(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Averages) 
     }
 }
 
-/// N_ij = c_i c_j (E[e² g'_i g'_j] + s² E[g'_i g'_j]).
-fn write_noise(
+/// A and the scalar gradient from pair averages, which are returned.
+pub(super) fn drift(rule: &CommitteeRule, law: &Law, out: &mut Averages) -> Vec<Vec<PairAverages>> {
+    let factors = output_factors(rule, law.scalars);
+    let (residual, gain) = (&factors.residual, &factors.gain);
+    let shape = rule.shape();
+    let known = Pairs::new(rule, law.covariance, out.accuracy);
+    let pairs: Vec<Vec<PairAverages>> =
+        (0..shape.trained).map(|i| (0..shape.rows()).map(|k| known.pair(i, k)).collect()).collect();
+    for i in 0..shape.trained {
+        let curvature: f64 = (0..shape.rows()).map(|m| residual[m] * pairs[i][m].curvature_value).sum();
+        for k in 0..shape.rows() {
+            let own = if k == i { curvature } else { 0.0 };
+            out.drift[(i, k)] = -gain[i] * (residual[k] * pairs[i][k].slope_slope + own);
+        }
+    }
+    for (j, slope) in out.scalars.iter_mut().enumerate() {
+        let product: f64 = (0..shape.rows()).map(|k| residual[k] * pairs[j][k].value_value).sum();
+        *slope = -rule.forms.weight * product;
+    }
+    if known.from_tables {
+        out.error = out.error.max(TABLE_ERROR * out.drift.max_abs());
+    }
+    pairs
+}
+
+/// E[g'_i g'_j] of the trained fields.
+pub(super) fn products_of_slopes(rule: &CommitteeRule, law: &Law, accuracy: Option<f64>) -> Mat {
+    let (known, trained) = (Pairs::new(rule, law.covariance, accuracy), rule.shape().trained);
+    Mat::from_fn(trained, trained, |i, j| known.pair(i, j).slope_slope)
+}
+
+/// N_ij = c_i c_j (E[e² g'_i g'_j] + s² E[g'_i g'_j]); returns the error of the worst entry.
+pub(super) fn write_noise(
     moments: &SquaredErrors,
     gain: &[f64],
     variance: f64,
-    pairs: &[Vec<PairAverages>],
-    out: &mut Averages,
-) {
+    slopes: impl Fn(usize, usize) -> f64,
+    out: &mut Mat,
+) -> f64 {
+    let mut error = 0.0f64;
     for i in 0..gain.len() {
         for j in 0..gain.len() {
             let scale = gain[i] * gain[j];
-            out.noise[(i, j)] = scale * (moments.value[(i, j)] + variance * pairs[i][j].slope_slope);
-            out.error = out.error.max((scale * moments.error).abs());
+            let labels = if variance > 0.0 { variance * slopes(i, j) } else { 0.0 };
+            out[(i, j)] = scale * (moments.value[(i, j)] + labels);
+            error = error.max((scale * moments.error).abs());
         }
+    }
+    error
+}
+
+/// E[e² g'_i g'_j] where it is a sum over planes; `None` for other routes.
+pub(super) fn squared_errors(
+    rule: &CommitteeRule,
+    law: &Law,
+    accuracy: Option<f64>,
+    sums: &mut KeptSums,
+) -> Option<SquaredErrors> {
+    let factors = output_factors(rule, law.scalars);
+    let (residual, shape) = (&factors.residual, rule.shape());
+    match &rule.forms.route {
+        Route::LinearPieces(units) => Some(by_panels(units, (residual, shape.trained), law, accuracy, sums)),
+        Route::Smooth(_) => from_tables(rule, residual, law, accuracy, sums).or_else(|| {
+            let units: Vec<&dyn Activation> =
+                (0..shape.rows()).map(|row| activation_of(rule, row).as_ref()).collect();
+            Some(conditional::squared_errors(&units, residual, shape.trained, law.covariance))
+        }),
+        Route::Erf(_) | Route::TwoSlopes(_) | Route::Polynomial(_) | Route::Quadrature => None,
     }
 }
 
 /// E[e² g'_i g'_j] from tables. `None` where more is asked for than they have, or where a field is too wide for them.
-fn from_tables(rule: &CommitteeRule, residual: &[f64], law: &Law, out: &mut Averages) -> Option<SquaredErrors> {
-    let accuracy = out.accuracy.filter(|a| *a >= TABLE_ACCURACY)?;
+fn from_tables(
+    rule: &CommitteeRule,
+    residual: &[f64],
+    law: &Law,
+    accuracy: Option<f64>,
+    sums: &mut KeptSums,
+) -> Option<SquaredErrors> {
+    let accuracy = accuracy.filter(|a| *a >= TABLE_ACCURACY)?;
     let tables = tables(rule)?;
     let (student, teacher) = (&rule.student, &rule.teacher);
     let (k, m) = (student.weights.len(), teacher.weights.len());
@@ -257,39 +270,11 @@ fn from_tables(rule: &CommitteeRule, residual: &[f64], law: &Law, out: &mut Aver
         [vec![student.activation.resolution(); k], vec![teacher.activation.resolution(); m]].concat();
     let integral =
         FourFieldIntegral { tables: &all, resolutions: &resolutions, residual, covariance: law.covariance };
-    let Kept { tables: kept, changed, .. } = out.memory.of();
-    by_tables(&integral, k, accuracy, kept, changed)
-}
-
-/// What is kept from one call to the next where averages are sums.
-#[derive(Debug, Default)]
-struct Kept {
-    nearby: Nearby,
-    needed: Option<Needed>,
-    /// Covariances and scalars of the call.
-    place: Vec<f64>,
-    /// The error of the last averages that were computed, relative to their largest entry.
-    error: f64,
-    /// Whether sums have become finer or coarser since the last point that is kept.
-    changed: bool,
-    tables: KeptTables,
-    panels: KeptPanels,
-}
-
-impl Kept {
-    fn place(&mut self, law: &Law) {
-        self.place.clear();
-        for f in 0..law.covariance.rows() {
-            self.place.extend(&law.covariance.row(f)[..=f]);
-        }
-        self.place.extend(law.scalars);
-    }
+    by_tables(&integral, k, accuracy, sums)
 }
 
 /// Tables are not used for relative accuracies below this.
 pub(super) const TABLE_ACCURACY: f64 = 1e-7;
-/// The share of the accuracy that goes to continuing averages from earlier points.
-const CONTINUED: f64 = 0.3;
 /// Relative error of a pair average from tables. Their interpolation is good to 2e-8, but high orders of a series vary faster with
 /// the variance than low ones.
 const TABLE_ERROR: f64 = 1.5e-6;

@@ -1,7 +1,8 @@
 //! The four-field integral of units that are linear between kinks along a run: how fine its sums are, and what error is stated.
 
-use super::by_tables::CALLS_PER_CHECK;
+use super::by_tables::{CALLS_PER_CHECK, TIGHTER};
 use super::conditional::SquaredErrors;
+use super::continued::KeptSums;
 use super::kinked::{Fineness, KinkedIntegral, Work};
 use didact_math::activation::LinearPieces;
 use didact_math::linalg::Mat;
@@ -12,6 +13,8 @@ use didact_model::rule::Law;
 pub(super) struct KeptPanels {
     fineness: Fineness,
     calls: u32,
+    /// The accuracy for which the fineness was chosen, 0 for the best.
+    asked: f64,
     /// The largest relative difference to finer sums that was seen and accepted.
     difference: f64,
     work: Work,
@@ -19,7 +22,7 @@ pub(super) struct KeptPanels {
 
 impl Default for KeptPanels {
     fn default() -> Self {
-        Self { fineness: Fineness::FIRST, calls: 0, difference: 0.0, work: Work::default() }
+        Self { fineness: Fineness::FIRST, calls: 0, asked: 0.0, difference: 0.0, work: Work::default() }
     }
 }
 
@@ -33,8 +36,7 @@ pub(super) fn by_panels(
     (residual, trained): (&[f64], usize),
     law: &Law,
     accuracy: Option<f64>,
-    kept: &mut KeptPanels,
-    changed: &mut bool,
+    sums: &mut KeptSums,
 ) -> SquaredErrors {
     if !law.covariance.is_finite() {
         // A diverging run: the integrator finds out from the numbers.
@@ -42,8 +44,15 @@ pub(super) fn by_panels(
     }
     let units: Vec<&LinearPieces> = units.iter().collect();
     let integral = KinkedIntegral { units: &units, residual, covariance: law.covariance };
-    if kept.calls.is_multiple_of(CALLS_PER_CHECK) {
+    let KeptSums { panels: kept, changed, .. } = sums;
+    let asked = accuracy.unwrap_or(0.0);
+    let tighter = asked < TIGHTER * kept.asked;
+    if tighter || kept.calls.is_multiple_of(CALLS_PER_CHECK) {
         let before = kept.fineness;
+        (kept.asked, kept.calls) = (asked, 0);
+        if tighter {
+            kept.difference = 0.0;
+        }
         let difference = choose_panels(&integral, trained, accuracy, kept);
         kept.difference = kept.difference.max(difference);
         *changed |= kept.fineness != before;

@@ -2,6 +2,7 @@
 
 use super::averages::TABLE_ACCURACY;
 use super::conditional::SquaredErrors;
+use super::continued::KeptSums;
 use super::planes::{Fineness, FourFieldIntegral, Work};
 use didact_math::linalg::Mat;
 
@@ -10,6 +11,8 @@ use didact_math::linalg::Mat;
 pub(super) struct KeptTables {
     fineness: Fineness,
     calls: u32,
+    /// The accuracy for which the fineness was chosen.
+    asked: f64,
     /// The largest relative difference to finer sums that was seen and accepted.
     difference: f64,
     work: Work,
@@ -17,28 +20,34 @@ pub(super) struct KeptTables {
 
 impl Default for KeptTables {
     fn default() -> Self {
-        Self { fineness: Fineness::FIRST, calls: 0, difference: 0.0, work: Work::default() }
+        Self { fineness: Fineness::FIRST, calls: 0, asked: 0.0, difference: 0.0, work: Work::default() }
     }
 }
 
 /// The sums are compared with finer ones at the first call, and then once in so many.
 pub(super) const CALLS_PER_CHECK: u32 = 64;
+/// They are compared anew where the accuracy that is asked for becomes smaller by this factor.
+pub(super) const TIGHTER: f64 = 0.5;
 /// The error of the finest sums in units of their difference to those two steps coarser: a step makes up a factor of about five.
 const FINEST_SHARE: f64 = 0.1;
 /// Sums that are better than asked for by this factor are made coarser: one step makes up a factor of about five.
 const COARSEN: f64 = 0.05;
 
-/// E[e² g'_i g'_j] from tables, as fine as the accuracy that is asked for needs; `changed` where that differs from the call before. `None`
-/// where a field is too wide for its table.
+/// E[e² g'_i g'_j] from tables, as fine as the accuracy that is asked for needs. `None` where a field is too wide for its table.
 pub(super) fn by_tables(
     integral: &FourFieldIntegral,
     trained: usize,
     accuracy: f64,
-    kept: &mut KeptTables,
-    changed: &mut bool,
+    sums: &mut KeptSums,
 ) -> Option<SquaredErrors> {
-    if kept.calls.is_multiple_of(CALLS_PER_CHECK) {
+    let KeptSums { tables: kept, changed, .. } = sums;
+    let tighter = accuracy < TIGHTER * kept.asked;
+    if tighter || kept.calls.is_multiple_of(CALLS_PER_CHECK) {
         let before = kept.fineness;
+        (kept.asked, kept.calls) = (accuracy, 0);
+        if tighter {
+            kept.difference = 0.0;
+        }
         kept.difference = kept.difference.max(choose_fineness(integral, trained, accuracy, kept)?);
         *changed |= kept.fineness != before;
     }

@@ -85,13 +85,38 @@ pub(super) struct Work {
     spread: Vec<f64>,
 }
 
-/// The nodes of a plane, row after row: coordinates, weights times g'_i, and g_i.
+/// The nodes of a plane, row after row: coordinates, weights times g'_i g'_j, and what the fields of the plane give to e.
 #[derive(Debug, Default)]
 struct Nodes {
     x: Vec<f64>,
     y: Vec<f64>,
     weights: Vec<f64>,
-    values: Vec<f64>,
+    centre: Vec<f64>,
+}
+
+impl Nodes {
+    fn clear(&mut self) {
+        for list in [&mut self.x, &mut self.y, &mut self.weights, &mut self.centre] {
+            list.clear();
+        }
+    }
+
+    /// Leaves out nodes whose weight is below this fraction of the largest.
+    fn keep_above(&mut self, fraction: f64) {
+        let least = fraction * self.weights.iter().fold(0.0, |most: f64, w| most.max(w.abs()));
+        let mut kept = 0;
+        for n in 0..self.weights.len() {
+            if self.weights[n].abs() >= least {
+                for list in [&mut self.x, &mut self.y, &mut self.weights, &mut self.centre] {
+                    list[kept] = list[n];
+                }
+                kept += 1;
+            }
+        }
+        for list in [&mut self.x, &mut self.y, &mut self.weights, &mut self.centre] {
+            list.truncate(kept);
+        }
+    }
 }
 
 /// A field given the two of the plane.
@@ -182,11 +207,9 @@ impl FourFieldIntegral<'_> {
         } else {
             GaussianRule { nodes: vec![0.0], weights: vec![1.0] }
         };
-        let own = own(i, &outer.nodes, first, work);
+        let own = read_flat(&work.flat[i], outer.nodes.iter().map(|x| first * x), &mut work.means);
         let nodes = &mut work.nodes;
-        for list in [&mut nodes.x, &mut nodes.y, &mut nodes.weights, &mut nodes.values] {
-            list.clear();
-        }
+        nodes.clear();
         for ((&x, &w), own) in outer.nodes.iter().zip(&outer.weights).zip(own.chunks_exact(4)) {
             // The integrand is even where all units are odd.
             if odd && x < 0.0 {
@@ -196,19 +219,28 @@ impl FourFieldIntegral<'_> {
             let radius = (reach * reach - x * x).max(0.0).sqrt();
             let from = inner.nodes.partition_point(|y| *y < -radius);
             let to = inner.nodes.partition_point(|y| *y <= radius).max(from);
-            let [value, _, slope, _] = *own else { unreachable!("four columns") };
+            let (value, slope) = (own[0], own[2]);
             let factor = twice * w * if i == j { slope * slope } else { slope };
             nodes.x.extend(std::iter::repeat_n(x, to - from));
             nodes.y.extend(&inner.nodes[from..to]);
             nodes.weights.extend(inner.weights[from..to].iter().map(|v| factor * v));
-            nodes.values.extend(std::iter::repeat_n(value, to - from));
+            nodes.centre.extend(std::iter::repeat_n(fields[i].weight * value, to - from));
         }
+        if i != j {
+            let Field { along, weight, .. } = fields[j];
+            let means = nodes.x.iter().zip(&nodes.y).map(|(x, y)| along[0] * x + along[1] * y);
+            let other = read_flat(&work.flat[j], means, &mut work.means);
+            for ((row, w), centre) in other.chunks_exact(4).zip(&mut nodes.weights).zip(&mut nodes.centre) {
+                *centre += weight * row[0];
+                *w *= row[2];
+            }
+        }
+        // Where slopes are small beside the reach, nodes count as little as those beyond it.
+        nodes.keep_above(NEGLIGIBLE * (-0.5 * reach * reach).exp());
         work.columns.resize_with(p.max(work.columns.len()), Vec::new);
         let count = work.nodes.x.len();
-        Some((0..count).step_by(TOGETHER).map(|from| {
-            let part = from..count.min(from + TOGETHER);
-            sum(part, (i, j), &fields, &pairs, work)
-        }).sum())
+        let parts = (0..count).step_by(TOGETHER);
+        Some(parts.map(|from| sum(from..count.min(from + TOGETHER), [i, j], &fields, &pairs, work)).sum())
     }
 
     /// The pairs that are correlated given the plane, with series long enough; sets the columns that their fields need.
@@ -274,14 +306,17 @@ fn length(rho: f64, a: &[f64; ORDERS], b: &[f64; ORDERS], small: f64) -> usize {
     count
 }
 
-/// The columns of field i at the outer nodes.
-fn own(i: usize, nodes: &[f64], deviation: f64, work: &mut Work) -> Vec<f64> {
-    work.means.clear();
-    work.means.extend(nodes.iter().map(|x| deviation * x));
-    let mut out = vec![0.0; nodes.len() * 4];
-    work.flat[i].read(&work.means, &mut out);
+/// The four columns of a field of the plane at these means.
+fn read_flat(flat: &Ridge, at: impl Iterator<Item = f64>, means: &mut Vec<f64>) -> Vec<f64> {
+    means.clear();
+    means.extend(at);
+    let mut out = vec![0.0; 4 * means.len()];
+    flat.read(means, &mut out);
     out
 }
+
+/// Nodes are left out whose weight is below this fraction of what it is at the reach for slopes of 1.
+const NEGLIGIBLE: f64 = 0.05;
 
 /// Columns at deviation 0 are made for means so much larger than those that are needed, so that they serve the calls that follow.
 const BEFOREHAND: f64 = 1.3;
@@ -290,15 +325,15 @@ const BEFOREHAND: f64 = 1.3;
 const TOGETHER: usize = 64;
 
 /// Σ w g'_i g'_j E[e² | x, y] over some of the nodes.
-fn sum(part: Range<usize>, (i, j): (usize, usize), fields: &[Field], pairs: &[Pair], work: &mut Work) -> f64 {
+fn sum(part: Range<usize>, plane: [usize; 2], fields: &[Field], pairs: &[Pair], work: &mut Work) -> f64 {
     let Work { ridges, flat, columns, nodes, means, centre, spread } = work;
     let n = part.len();
     let (xs, ys) = (&nodes.x[part.clone()], &nodes.y[part.clone()]);
     centre.clear();
-    centre.extend(nodes.values[part.clone()].iter().map(|value| fields[i].weight * value));
+    centre.extend(&nodes.centre[part.clone()]);
     spread.clear();
     spread.resize(n, 0.0);
-    for (f, field) in fields.iter().enumerate().filter(|(f, _)| *f != i) {
+    for (f, field) in fields.iter().enumerate().filter(|(f, _)| !plane.contains(f)) {
         let ridge = if field.deviation > 0.0 { &ridges[f] } else { &flat[f] };
         let out = &mut columns[f];
         let width = ridge.columns();
@@ -322,12 +357,7 @@ fn sum(part: Range<usize>, (i, j): (usize, usize), fields: &[Field], pairs: &[Pa
         }
     }
     let squares = centre.iter().zip(&*spread).map(|(centre, spread)| centre * centre + spread);
-    let weighted = squares.zip(&nodes.weights[part]).map(|(square, w)| w * square);
-    if i == j {
-        return weighted.sum();
-    }
-    let slopes = columns[j].chunks_exact(fields[j].columns).map(|row| row[2]);
-    weighted.zip(slopes).map(|(square, slope)| square * slope).sum()
+    squares.zip(&nodes.weights[part]).map(|(square, w)| w * square).sum()
 }
 
 didact_math::dispatch! {
