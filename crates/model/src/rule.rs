@@ -113,10 +113,6 @@ pub struct Averages {
     pub error: f64,
     /// Relative error that the caller is content with where there is no closed form; `None` asks for the best that the rule has.
     pub accuracy: Option<f64>,
-    /// What multiplies N beside A in the equations that the averages are for: where this makes N count little, the rule may compute it to
-    /// the same absolute error there as A, and `error` counts that of N with this weight. `None`: N is as accurate relative to its own
-    /// largest entry.
-    pub noise_weight: Option<f64>,
     /// Buffer that closed forms may use, so that the right-hand side of an ODE allocates nothing.
     pub scratch: Vec<f64>,
     /// What a rule keeps from one call to the next.
@@ -132,7 +128,6 @@ impl Averages {
             scalars: vec![0.0; shape.scalars],
             error: 0.0,
             accuracy: None,
-            noise_weight: None,
             scratch: Vec::new(),
             memory: Memory::default(),
         }

@@ -110,15 +110,13 @@ impl<'a> OverlapFlow<'a> {
         let count = problem.training.constraint.barred(&*problem.rule);
         let plain = start.moment(&problem.spectrum, 0);
         let barred = didact_model::constraint::inverse_of_barred(count, &plain, shape.trained);
-        let weight = (0..problem.spectrum.len()).map(|b| problem.noise_weight(b)).fold(0.0, f64::max);
-        let noise_weight = (weight.is_finite() && weight > 0.0).then_some(weight);
         Self {
             problem,
             needed,
             layout: Layout { shape, start: start.clone() },
             blocks: start.blocks.clone(),
             covariance: Mat::zeros(shape.rows(), shape.rows()),
-            averages: Averages { noise_weight, ..Averages::new(shape) },
+            averages: Averages::new(shape),
             motion: vec![Mat::zeros(shape.trained, shape.rows()); start.blocks.len()],
             barred,
             worst_error: 0.0,

@@ -207,12 +207,6 @@ pub(super) fn drift(rule: &CommitteeRule, law: &Law, out: &mut Averages) -> Vec<
     pairs
 }
 
-/// E[g'_i g'_j] of the trained fields.
-pub(super) fn products_of_slopes(rule: &CommitteeRule, law: &Law, accuracy: Option<f64>) -> Mat {
-    let (known, trained) = (Pairs::new(rule, law.covariance, accuracy), rule.shape().trained);
-    Mat::from_fn(trained, trained, |i, j| known.pair(i, j).slope_slope)
-}
-
 /// N_ij = c_i c_j (E[e² g'_i g'_j] + s² E[g'_i g'_j]); returns the error of the worst entry.
 pub(super) fn write_noise(
     moments: &SquaredErrors,

@@ -1,6 +1,6 @@
 //! The four-field integral of units that are linear between kinks along a run: how fine its sums are, and what error is stated.
 
-use super::by_tables::{CALLS_PER_CHECK, TIGHTER};
+use super::by_tables::CALLS_PER_CHECK;
 use super::conditional::SquaredErrors;
 use super::continued::KeptSums;
 use super::kinked::{Fineness, KinkedIntegral, Work};
@@ -13,8 +13,6 @@ use didact_model::rule::Law;
 pub(super) struct KeptPanels {
     fineness: Fineness,
     calls: u32,
-    /// The accuracy for which the fineness was chosen, 0 for the best.
-    asked: f64,
     /// The largest relative difference to finer sums that was seen and accepted.
     difference: f64,
     work: Work,
@@ -22,7 +20,7 @@ pub(super) struct KeptPanels {
 
 impl Default for KeptPanels {
     fn default() -> Self {
-        Self { fineness: Fineness::FIRST, calls: 0, asked: 0.0, difference: 0.0, work: Work::default() }
+        Self { fineness: Fineness::FIRST, calls: 0, difference: 0.0, work: Work::default() }
     }
 }
 
@@ -45,14 +43,8 @@ pub(super) fn by_panels(
     let units: Vec<&LinearPieces> = units.iter().collect();
     let integral = KinkedIntegral { units: &units, residual, covariance: law.covariance };
     let KeptSums { panels: kept, changed, .. } = sums;
-    let asked = accuracy.unwrap_or(0.0);
-    let tighter = asked < TIGHTER * kept.asked;
-    if tighter || kept.calls.is_multiple_of(CALLS_PER_CHECK) {
+    if kept.calls.is_multiple_of(CALLS_PER_CHECK) {
         let before = kept.fineness;
-        (kept.asked, kept.calls) = (asked, 0);
-        if tighter {
-            kept.difference = 0.0;
-        }
         let difference = choose_panels(&integral, trained, accuracy, kept);
         kept.difference = kept.difference.max(difference);
         *changed |= kept.fineness != before;

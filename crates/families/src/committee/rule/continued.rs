@@ -1,22 +1,21 @@
 //! Averages of a committee without closed forms along a trajectory: most are continued from earlier points of it, the others computed as
 //! accurately as they are asked for.
 //!
-//! Drift and noise are continued apart from each other. The drift is sums over pairs of fields and cheap; the noise is sums over planes and
-//! expensive, and where the equations count it less it may have a larger relative error for the same error of what it adds to.
+//! Drift and noise are continued apart from each other: the drift is sums over pairs of fields and cheap, the noise is sums over planes and
+//! expensive. The drift is asked to be known better, which costs little, since jumps from one continuation to the next make an integrator
+//! take smaller steps.
 
-use super::averages::{drift, products_of_slopes, squared_errors, write_noise};
+use super::averages::{drift, squared_errors, write_noise};
 use super::by_panels::KeptPanels;
 use super::by_tables::KeptTables;
 use super::{CommitteeRule, output_factors};
 use didact_model::averages::Nearby;
 use didact_model::rule::{Averages, Law, Needed};
 
-/// The share of the accuracy that goes to continuing averages from earlier points.
+/// The share of the accuracy that goes to continuing the noise from earlier points,
 const CONTINUED: f64 = 0.3;
-/// The noise may have a relative error so much larger than the drift at most, however little it counts.
-const MOST: f64 = 3.0;
-/// The relative accuracy with which the size of the noise is found at the first call.
-const ROUGH: f64 = 1e-3;
+/// and the drift.
+const CONTINUED_DRIFT: f64 = 0.1;
 
 /// What is kept from one call to the next where averages are sums.
 #[derive(Debug, Default)]
@@ -27,8 +26,6 @@ struct Kept {
     noise: Nearby,
     /// Errors of the last averages that were computed, relative to their largest entries.
     errors: [f64; 2],
-    /// By how much the relative error of the noise may be larger than that of the drift, once that is known.
-    share: Option<f64>,
     sums: KeptSums,
 }
 
@@ -56,13 +53,19 @@ pub(super) fn continued(
         kept.place.extend(&law.covariance.row(f)[..=f]);
     }
     kept.place.extend(law.scalars);
-    let within = CONTINUED * accuracy;
+    let [noise_within, drift_within] = [CONTINUED, CONTINUED_DRIFT].map(|share| share * accuracy);
+    let noise = match needed {
+        Needed::Drift => Some(&[][..]),
+        Needed::DriftAndNoise => kept.noise.predict(&kept.place, noise_within),
+    };
+    // Pairs are cheap beside planes: where these are computed, those are too, and the drift is continued from as many points.
+    let continued = noise.and_then(|_| kept.drift.predict(&kept.place, drift_within));
     let mut pairs = None;
-    if let Some(value) = kept.drift.predict(&kept.place, within) {
+    if let Some(value) = continued {
         let (entries, scalars) = value.split_at(out.drift.as_slice().len());
         out.drift.as_mut_slice().copy_from_slice(entries);
         out.scalars.copy_from_slice(scalars);
-        out.error = (kept.errors[0] + within) * out.drift.max_abs();
+        out.error = (kept.errors[0] + drift_within) * out.drift.max_abs();
     } else {
         out.error = 0.0;
         pairs = Some(drift(rule, law, out));
@@ -72,23 +75,17 @@ pub(super) fn continued(
         kept.drift.push(kept.place.clone(), value, &ends);
     }
     if needed == Needed::DriftAndNoise {
-        let error = match kept.noise.predict(&kept.place, within * kept.share.unwrap_or(1.0)) {
-            Some(value) => {
+        let error = match (noise, &pairs) {
+            (Some(value), _) => {
                 out.noise.as_mut_slice().copy_from_slice(value);
-                (kept.errors[1] + within * kept.share.unwrap_or(1.0)) * out.noise.max_abs()
+                (kept.errors[1] + noise_within) * out.noise.max_abs()
             }
-            None => {
-                let slopes = (law.label_noise != 0.0 && pairs.is_none())
-                    .then(|| products_of_slopes(rule, law, out.accuracy));
-                let slope = |i: usize, j: usize| match (&slopes, &pairs) {
-                    (Some(slopes), _) => slopes[(i, j)],
-                    (None, Some(pairs)) => pairs[i][j].slope_slope,
-                    (None, None) => 0.0,
-                };
-                compute_noise(rule, law, accuracy, kept, slope, out)
+            (None, pairs) => {
+                let pairs = pairs.as_ref().expect("computed where the noise is");
+                compute_noise(rule, law, accuracy, kept, |i, j| pairs[i][j].slope_slope, out)
             }
         };
-        out.error = out.error.max(out.noise_weight.unwrap_or(1.0) * error);
+        out.error = out.error.max(error);
     }
     out.memory = memory;
 }
@@ -104,22 +101,8 @@ fn compute_noise(
 ) -> f64 {
     let factors = output_factors(rule, law.scalars);
     let variance = law.label_noise * law.label_noise;
-    let mut within = |accuracy: f64, out: &mut Averages| {
-        let moments = squared_errors(rule, law, Some(accuracy), &mut kept.sums).expect("sums over planes");
-        write_noise(&moments, &factors.gain, variance, &slope, &mut out.noise)
-    };
-    let share = |out: &Averages| {
-        let ratio = out.noise_weight.map(|weight| out.drift.max_abs() / (weight * out.noise.max_abs()));
-        ratio.filter(|ratio| !ratio.is_nan()).map_or(1.0, |ratio| ratio.clamp(1.0, MOST))
-    };
-    let known = kept.share.unwrap_or_else(|| {
-        if out.noise_weight.is_some() {
-            within(ROUGH.max(accuracy), out);
-        }
-        share(out)
-    });
-    let error = within(accuracy * known, out);
-    kept.share = Some(share(out));
+    let moments = squared_errors(rule, law, Some(accuracy), &mut kept.sums).expect("sums over planes");
+    let error = write_noise(&moments, &factors.gain, variance, slope, &mut out.noise);
     kept.errors[1] = relative(error, out.noise.max_abs());
     if std::mem::take(&mut kept.sums.changed) {
         kept.noise.clear();

@@ -32,6 +32,16 @@ impl Fineness {
     /// What the first sums of a run are tried with.
     pub(super) const FIRST: Self = Self { nodes: 2, reach: 2, series: 2 };
 
+    /// Finer by two steps in every respect.
+    pub(super) fn finer(self) -> Self {
+        let Self { nodes, reach, series } = Self::FINEST;
+        Self {
+            nodes: (self.nodes + 2).min(nodes),
+            reach: (self.reach + 2).min(reach),
+            series: (self.series + 2).min(series),
+        }
+    }
+
     /// Spacing of the nodes in units of the resolution of a unit.
     fn spacing(self) -> f64 {
         2.5 * 0.9f64.powi(self.nodes as i32)
