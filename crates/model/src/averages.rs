@@ -281,12 +281,13 @@ pub fn by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law, needed: Needed,
     let place = [law.covariance.as_slice(), law.scalars].concat();
     let continued = CONTINUED * accuracy;
     if let Some(value) = kept.nearby.predict(&place, continued) {
-        let (drift, rest) = value.as_slice().split_at(out.drift.as_slice().len());
+        let size = value.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+        let (drift, rest) = value.split_at(out.drift.as_slice().len());
         let (noise, scalars) = rest.split_at(out.noise.as_slice().len());
         out.drift.as_mut_slice().copy_from_slice(drift);
         out.noise.as_mut_slice().copy_from_slice(noise);
         out.scalars.copy_from_slice(scalars);
-        out.error = kept.error + continued * value.max_abs();
+        out.error = kept.error + continued * size;
         return;
     }
     let before = kept.best;
@@ -303,7 +304,8 @@ pub fn by_quadrature<R: LocalRule + ?Sized>(rule: &R, law: &Law, needed: Needed,
     write(&average, &coordinates, out);
     let kept: &mut Kept = out.memory.of();
     let all = [out.drift.as_slice(), out.noise.as_slice(), &out.scalars].concat();
-    kept.nearby.push(place, Mat::from_fn(1, all.len(), |_, j| all[j]));
+    let end = all.len();
+    kept.nearby.push(place, all, &[end]);
     out.error = kept.error;
 }
 

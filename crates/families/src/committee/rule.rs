@@ -2,7 +2,9 @@
 
 mod averages;
 mod by_panels;
+mod by_tables;
 mod conditional;
+mod continued;
 mod edges;
 mod erf;
 mod kicks;

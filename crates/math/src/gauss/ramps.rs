@@ -14,7 +14,7 @@
 
 mod lists;
 
-pub use lists::{LANES, Plackett, Ramps};
+pub use lists::{LANES, Plackett, Ramps, values_and_slopes};
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 

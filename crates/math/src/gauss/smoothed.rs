@@ -146,45 +146,67 @@ impl Smoothed {
         out.into_boxed_slice()
     }
 
-    /// The values at deviation s for means up to `reach` on either side, so many columns of them (a multiple of four). False,
+    /// The values at deviation s for means from the first to the last of a range, so many columns of them (a multiple of four). False,
     /// and `out` unchanged, where the table ends before.
-    pub fn ridge(&self, deviation: f64, reach: f64, columns: usize, out: &mut Ridge) -> bool {
-        let last = (reach / self.spacing).ceil() as i64 + STENCIL as i64 / 2;
+    pub fn ridge(&self, deviation: f64, [low, high]: [f64; 2], columns: usize, out: &mut Ridge) -> bool {
+        let side = STENCIL as i64 / 2;
+        let first = (low / self.spacing).floor() as i64 - side;
+        let last = (high / self.spacing).ceil() as i64 + side;
         let row = deviation / self.step;
         let edge = (BLOCKS * TILE) as i64;
-        if last >= edge || row.is_nan() || row >= (ROWS - STENCIL) as f64 {
+        if -first >= edge || last >= edge || row.is_nan() || row >= (ROWS - STENCIL) as f64 {
             return false;
         }
-        out.values.clear();
-        out.values.resize((2 * last + 1) as usize * columns / 4, Group::default());
-        (out.columns, out.first, out.inverse_spacing) = (columns, -last, self.spacing.recip());
+        let width = columns / 4;
+        out.values.resize((last - first + 1) as usize * width, Group::default());
+        (out.columns, out.first, out.inverse_spacing) = (columns, first, self.spacing.recip());
         let base = row.floor();
         let rows: [i64; STENCIL] = std::array::from_fn(|k| base as i64 + k as i64 - 3);
         let even = weights(row - base);
         // T_n of odd order changes its sign with s.
         let odd: [f64; STENCIL] = std::array::from_fn(|k| if rows[k] < 0 { -even[k] } else { even[k] });
-        let mut mean = -last;
+        // Means −m of an odd function are those at m, as far as these are there.
+        let mirrored = if self.odd && first < 0 && last > 0 { last.min(-first) } else { 0 };
+        let mut mean = first;
         while mean <= last {
+            if mean == -mirrored && mirrored > 0 {
+                mean = 0;
+            }
             let (block, inside) = ((mean + edge) as usize / TILE, (mean + edge) as usize % TILE);
-            let count = (TILE - inside).min((last - mean + 1) as usize);
+            let end = if mean < -mirrored { -mirrored } else { last + 1 };
+            let count = (TILE - inside).min((end - mean) as usize);
             let tiles = rows.map(|row| {
                 &self.tile(row.unsigned_abs() as usize, block)[inside * GROUPS..(inside + count) * GROUPS]
             });
-            let at = (mean + last) as usize * columns / 4;
-            let target = &mut out.values[at..at + count * columns / 4];
-            match columns {
-                4 => combine_1(target, &tiles, &even, &odd),
-                8 => combine_2(target, &tiles, &even, &odd),
-                12 => combine_3(target, &tiles, &even, &odd),
-                16 => combine_4(target, &tiles, &even, &odd),
-                24 => combine_6(target, &tiles, &even, &odd),
-                32 => combine_8(target, &tiles, &even, &odd),
-                other => unreachable!("ridges have 4 to 32 columns, not {other}"),
+            let at = (mean - first) as usize * width;
+            let target = &mut out.values[at..at + count * width];
+            if row == 0.0 && columns == 4 {
+                target.iter_mut().zip(tiles[3].iter().step_by(GROUPS)).for_each(|(out, node)| *out = *node);
+            } else {
+                match columns {
+                    4 => combine_1(target, &tiles, &even, &odd),
+                    8 => combine_2(target, &tiles, &even, &odd),
+                    12 => combine_3(target, &tiles, &even, &odd),
+                    16 => combine_4(target, &tiles, &even, &odd),
+                    24 => combine_6(target, &tiles, &even, &odd),
+                    32 => combine_8(target, &tiles, &even, &odd),
+                    other => unreachable!("ridges have 4 to 32 columns, not {other}"),
+                }
             }
             mean += count as i64;
         }
+        let zero = (-first) as usize * width;
+        for m in 1..=mirrored as usize {
+            let (before, after) = out.values.split_at_mut(zero);
+            let target = &mut before[zero - m * width..][..width];
+            for (g, (Group(out), Group(node))) in target.iter_mut().zip(&after[m * width..]).enumerate() {
+                // T_n(−m) = −(−1)ⁿ T_n(m), and the variance is even.
+                let signs = if g == 0 { [-1.0, 1.0, 1.0, -1.0] } else { [1.0, -1.0, 1.0, -1.0] };
+                *out = std::array::from_fn(|c| signs[c] * node[c]);
+            }
+        }
         if deviation > 0.0 {
-            for Group(row) in out.values.iter_mut().step_by(columns / 4) {
+            for Group(row) in out.values.iter_mut().step_by(width) {
                 row[1] *= deviation * deviation;
                 row[2] *= deviation;
             }
@@ -335,6 +357,13 @@ impl Ridge {
     /// Columns per row.
     pub fn columns(&self) -> usize {
         self.columns
+    }
+
+    /// Whether it can be read at these means.
+    pub fn covers(&self, [low, high]: [f64; 2]) -> bool {
+        let rows = self.values.len() / (self.columns / 4).max(1);
+        let place = |mean: f64| (mean * self.inverse_spacing).floor() as i64 - self.first;
+        place(low) >= STENCIL as i64 / 2 - 1 && place(high) + (STENCIL as i64) / 2 < rows as i64
     }
 
     /// The columns at every given mean, one row of [`columns`](Self::columns) numbers after the other.
@@ -522,7 +551,7 @@ mod tests {
             let table = Smoothed::new(unit.clone()).unwrap();
             let mut ridge = Ridge::default();
             for deviation in [0.0, 0.013, 0.11, 0.4, 0.93, 1.7] {
-                assert!(table.ridge(deviation, 5.0, COLUMNS, &mut ridge), "{name} at {deviation}");
+                assert!(table.ridge(deviation, [-5.0, 5.0], COLUMNS, &mut ridge), "{name} at {deviation}");
                 let means: Vec<f64> = (0..60).map(|k| 0.1677 * f64::from(k) - 5.0).collect();
                 let mut got = vec![0.0; 60 * COLUMNS];
                 ridge.read(&means, &mut got);
@@ -554,7 +583,7 @@ mod tests {
     fn kinks_have_no_table_and_no_table_is_endless() {
         assert!(Smoothed::new(parse("relu").unwrap()).is_none());
         let table = Smoothed::new(parse("tanh").unwrap()).unwrap();
-        assert!(!table.ridge(0.5, 1e4, 4, &mut Ridge::default()));
-        assert!(!table.ridge(100.0, 1.0, 4, &mut Ridge::default()));
+        assert!(!table.ridge(0.5, [0.0, 1e4], 4, &mut Ridge::default()));
+        assert!(!table.ridge(100.0, [-1.0, 1.0], 4, &mut Ridge::default()));
     }
 }

@@ -11,10 +11,12 @@
 //! only the four-field integral tells the routes apart.
 
 use super::by_panels::by_panels;
+use super::by_tables::by_tables;
+use super::continued::{KeptSums, continued};
 use super::conditional::{self, SquaredErrors};
 use super::erf::ErfCommittee;
 use super::kinked_risk;
-use super::planes::{self, Fineness};
+use super::planes::FourFieldIntegral;
 use super::two_slopes::TwoSlopes;
 use super::{CommitteeRule, activation_of, output_factors};
 use didact_math::activation::{Activation, Form, LinearPieces};
@@ -22,7 +24,7 @@ use didact_math::gauss::pairs::{PairAverages, pair_averages};
 use didact_math::gauss::smoothed::Smoothed;
 use didact_math::gauss::{HermiteSeries, polynomial};
 use didact_math::linalg::Mat;
-use didact_model::averages::{Nearby, QuadratureEstimate, SAMPLED_ACCURACY, by_quadrature, risk_by_lattice};
+use didact_model::averages::{QuadratureEstimate, SAMPLED_ACCURACY, by_quadrature, risk_by_lattice};
 use didact_model::rule::{Averages, Law, LocalRule, Needed};
 use std::sync::{Arc, OnceLock};
 
@@ -117,6 +119,18 @@ impl Route {
 }
 
 pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Averages) {
+    let accuracy = match &rule.forms.route {
+        Route::Smooth(_) => out.accuracy.filter(|a| *a >= TABLE_ACCURACY),
+        Route::LinearPieces(_) => out.accuracy,
+        Route::Erf(_) | Route::TwoSlopes(_) | Route::Polynomial(_) | Route::Quadrature => None,
+    };
+    match accuracy {
+        Some(accuracy) => continued(rule, law, needed, accuracy, out),
+        None => compute(rule, law, needed, out),
+    }
+}
+
+fn compute(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Averages) {
     let factors = output_factors(rule, law.scalars);
     let (residual, gain) = (&factors.residual, &factors.gain);
     let variance = law.label_noise * law.label_noise;
@@ -137,39 +151,18 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
     if needed == Needed::DriftAndNoise && matches!(rule.forms.route, Route::Quadrature) {
         by_quadrature(rule, law, needed, out);
     }
+    let pairs = drift(rule, law, out);
+    if needed == Needed::Drift {
+        return;
+    }
+    let accuracy = out.accuracy;
+    if let Some(moments) = squared_errors(rule, law, accuracy, out.memory.of()) {
+        let error = write_noise(&moments, gain, variance, |i, j| pairs[i][j].slope_slope, &mut out.noise);
+        out.error = out.error.max(error);
+        return;
+    }
     let shape = rule.shape();
-    let known = Pairs::new(rule, law.covariance, out.accuracy);
-    let pairs: Vec<Vec<PairAverages>> =
-        (0..shape.trained).map(|i| (0..shape.rows()).map(|k| known.pair(i, k)).collect()).collect();
-    for i in 0..shape.trained {
-        let curvature: f64 = (0..shape.rows()).map(|m| residual[m] * pairs[i][m].curvature_value).sum();
-        for k in 0..shape.rows() {
-            let own = if k == i { curvature } else { 0.0 };
-            out.drift[(i, k)] = -gain[i] * (residual[k] * pairs[i][k].slope_slope + own);
-        }
-    }
-    for (j, slope) in out.scalars.iter_mut().enumerate() {
-        let product: f64 = (0..shape.rows()).map(|k| residual[k] * pairs[j][k].value_value).sum();
-        *slope = -rule.forms.weight * product;
-    }
-    if known.from_tables {
-        out.error = out.error.max(TABLE_ERROR * out.drift.max_abs());
-    }
-    if let (Needed::DriftAndNoise, Route::Smooth(_)) = (needed, &rule.forms.route) {
-        let moments = by_tables(rule, residual, law, out).unwrap_or_else(|| {
-            let units: Vec<&dyn Activation> =
-                (0..shape.rows()).map(|row| activation_of(rule, row).as_ref()).collect();
-            conditional::squared_errors(&units, residual, shape.trained, law.covariance)
-        });
-        write_noise(&moments, gain, variance, &pairs, out);
-        return;
-    }
-    if let (Needed::DriftAndNoise, Route::LinearPieces(units)) = (needed, &rule.forms.route) {
-        let moments = by_panels(units, residual, shape.trained, law, out);
-        write_noise(&moments, gain, variance, &pairs, out);
-        return;
-    }
-    let (Needed::DriftAndNoise, Route::Polynomial(units)) = (needed, &rule.forms.route) else { return };
+    let Route::Polynomial(units) = &rule.forms.route else { return };
     for i in 0..shape.trained {
         for j in 0..=i {
             let mut sum = variance * pairs[i][j].slope_slope;
@@ -189,182 +182,93 @@ pub(super) fn fill(rule: &CommitteeRule, law: &Law, needed: Needed, out: &mut Av
     }
 }
 
-/// N_ij = c_i c_j (E[e² g'_i g'_j] + s² E[g'_i g'_j]).
-fn write_noise(
+/// A and the scalar gradient from pair averages, which are returned.
+pub(super) fn drift(rule: &CommitteeRule, law: &Law, out: &mut Averages) -> Vec<Vec<PairAverages>> {
+    let factors = output_factors(rule, law.scalars);
+    let (residual, gain) = (&factors.residual, &factors.gain);
+    let shape = rule.shape();
+    let known = Pairs::new(rule, law.covariance, out.accuracy);
+    let pairs: Vec<Vec<PairAverages>> =
+        (0..shape.trained).map(|i| (0..shape.rows()).map(|k| known.pair(i, k)).collect()).collect();
+    for i in 0..shape.trained {
+        let curvature: f64 = (0..shape.rows()).map(|m| residual[m] * pairs[i][m].curvature_value).sum();
+        for k in 0..shape.rows() {
+            let own = if k == i { curvature } else { 0.0 };
+            out.drift[(i, k)] = -gain[i] * (residual[k] * pairs[i][k].slope_slope + own);
+        }
+    }
+    for (j, slope) in out.scalars.iter_mut().enumerate() {
+        let product: f64 = (0..shape.rows()).map(|k| residual[k] * pairs[j][k].value_value).sum();
+        *slope = -rule.forms.weight * product;
+    }
+    if known.from_tables {
+        out.error = out.error.max(TABLE_ERROR * out.drift.max_abs());
+    }
+    pairs
+}
+
+/// N_ij = c_i c_j (E[e² g'_i g'_j] + s² E[g'_i g'_j]); returns the error of the worst entry.
+pub(super) fn write_noise(
     moments: &SquaredErrors,
     gain: &[f64],
     variance: f64,
-    pairs: &[Vec<PairAverages>],
-    out: &mut Averages,
-) {
+    slopes: impl Fn(usize, usize) -> f64,
+    out: &mut Mat,
+) -> f64 {
+    let mut error = 0.0f64;
     for i in 0..gain.len() {
         for j in 0..gain.len() {
             let scale = gain[i] * gain[j];
-            out.noise[(i, j)] = scale * (moments.value[(i, j)] + variance * pairs[i][j].slope_slope);
-            out.error = out.error.max((scale * moments.error).abs());
+            let labels = if variance > 0.0 { variance * slopes(i, j) } else { 0.0 };
+            out[(i, j)] = scale * (moments.value[(i, j)] + labels);
+            error = error.max((scale * moments.error).abs());
         }
+    }
+    error
+}
+
+/// E[e² g'_i g'_j] where it is a sum over planes; `None` for other routes.
+pub(super) fn squared_errors(
+    rule: &CommitteeRule,
+    law: &Law,
+    accuracy: Option<f64>,
+    sums: &mut KeptSums,
+) -> Option<SquaredErrors> {
+    let factors = output_factors(rule, law.scalars);
+    let (residual, shape) = (&factors.residual, rule.shape());
+    match &rule.forms.route {
+        Route::LinearPieces(units) => Some(by_panels(units, (residual, shape.trained), law, accuracy, sums)),
+        Route::Smooth(_) => from_tables(rule, residual, law, accuracy, sums).or_else(|| {
+            let units: Vec<&dyn Activation> =
+                (0..shape.rows()).map(|row| activation_of(rule, row).as_ref()).collect();
+            Some(conditional::squared_errors(&units, residual, shape.trained, law.covariance))
+        }),
+        Route::Erf(_) | Route::TwoSlopes(_) | Route::Polynomial(_) | Route::Quadrature => None,
     }
 }
 
-/// What is kept from one call to the next where averages come from tables.
-#[derive(Debug)]
-struct Kept {
-    fineness: Fineness,
-    calls: u32,
-    /// The largest relative difference to finer sums that was seen and accepted.
-    difference: f64,
-    nearby: Nearby,
-    work: planes::Work,
-}
-
-impl Default for Kept {
-    fn default() -> Self {
-        Self {
-            fineness: Fineness::FIRST,
-            calls: 0,
-            difference: 0.0,
-            nearby: Nearby::default(),
-            work: planes::Work::default(),
-        }
-    }
-}
-
-/// The sums are compared with finer ones at the first call, and then once in so many.
-pub(super) const CALLS_PER_CHECK: u32 = 64;
-/// Tables are not used for relative accuracies below this.
-const TABLE_ACCURACY: f64 = 1e-7;
-/// The share of the accuracy that goes to continuing averages from earlier points.
-pub(super) const CONTINUED: f64 = 0.3;
-/// The error of the finest sums in units of their difference to those two steps coarser: a step makes up a factor of about five.
-const FINEST_SHARE: f64 = 0.1;
-/// Sums that are better than asked for by this factor are made coarser: one step makes up a factor of about five.
-const COARSEN: f64 = 0.05;
-
-/// E[e² g'_i g'_j] from tables, as fine as the accuracy that is asked for needs. `None` where that is more than tables have, or
-/// where a field is too wide for them.
-fn by_tables(rule: &CommitteeRule, residual: &[f64], law: &Law, out: &mut Averages) -> Option<SquaredErrors> {
-    let accuracy = out.accuracy.filter(|a| *a >= TABLE_ACCURACY)?;
+/// E[e² g'_i g'_j] from tables. `None` where more is asked for than they have, or where a field is too wide for them.
+fn from_tables(
+    rule: &CommitteeRule,
+    residual: &[f64],
+    law: &Law,
+    accuracy: Option<f64>,
+    sums: &mut KeptSums,
+) -> Option<SquaredErrors> {
+    let accuracy = accuracy.filter(|a| *a >= TABLE_ACCURACY)?;
     let tables = tables(rule)?;
     let (student, teacher) = (&rule.student, &rule.teacher);
     let (k, m) = (student.weights.len(), teacher.weights.len());
     let all = [vec![&*tables.student; k], vec![&*tables.teacher; m]].concat();
     let resolutions =
         [vec![student.activation.resolution(); k], vec![teacher.activation.resolution(); m]].concat();
-    let integral = planes::FourFieldIntegral {
-        tables: &all,
-        resolutions: &resolutions,
-        residual,
-        covariance: law.covariance,
-    };
-    let kept: &mut Kept = out.memory.of();
-    let place = [law.covariance.as_slice(), residual].concat();
-    let continued = CONTINUED * accuracy;
-    if let Some(value) = kept.nearby.predict(&place, continued) {
-        let error = (kept.difference + continued + TABLE_ACCURACY) * value.max_abs();
-        return Some(SquaredErrors { value, error });
-    }
-    if kept.calls.is_multiple_of(CALLS_PER_CHECK) {
-        let before = kept.fineness;
-        kept.difference = kept.difference.max(choose_fineness(&integral, k, accuracy, kept)?);
-        if kept.fineness != before {
-            kept.nearby.clear();
-        }
-    }
-    kept.calls = kept.calls.wrapping_add(1);
-    let value = integral.squared_errors(k, kept.fineness, &mut kept.work)?;
-    kept.nearby.push(place, value.clone());
-    let error = (kept.difference + TABLE_ACCURACY) * value.max_abs();
-    Some(SquaredErrors { value, error })
+    let integral =
+        FourFieldIntegral { tables: &all, resolutions: &resolutions, residual, covariance: law.covariance };
+    by_tables(&integral, k, accuracy, sums)
 }
 
-/// One way to make sums finer.
-type Respect = fn(&mut Fineness) -> &mut u32;
-
-/// Makes the sums as fine as they have to be, in one respect after the other, and returns by how much finer ones differ.
-///
-/// The radius comes first: sums that are cut off too early change with the place of their last nodes. Each of the three errors may
-/// be a third of what is asked for. Sums that are finer in one respect by two steps show an error that is a few per cent of their
-/// own.
-fn choose_fineness(
-    integral: &planes::FourFieldIntegral,
-    k: usize,
-    accuracy: f64,
-    kept: &mut Kept,
-) -> Option<f64> {
-    let respects: [Respect; 3] = [|f| &mut f.reach, |f| &mut f.nodes, |f| &mut f.series];
-    let mut sums = Sums { integral, trained: k, known: Vec::new() };
-    let mut errors = [0.0; 3];
-    // What was fine enough beside coarse sums in another respect may not be beside fine ones, so there is a second round.
-    for index in (0..respects.len()).chain(0..respects.len()) {
-        let respect = respects[index];
-        let mut finest = Fineness::FINEST;
-        let finest = *respect(&mut finest);
-        loop {
-            let now = *respect(&mut kept.fineness);
-            errors[index] = sums.difference_to_finer(respect, kept.fineness, &mut kept.work)?;
-            if errors[index] <= accuracy / 3.0 {
-                break;
-            }
-            if now + 2 >= finest {
-                *respect(&mut kept.fineness) = finest;
-                errors[index] *= FINEST_SHARE;
-                break;
-            }
-            *respect(&mut kept.fineness) = now + 1;
-        }
-    }
-    // Sums that are much better than they have to be are made coarser, if that is seen to be good enough: errors of smooth
-    // functions may grow by orders of magnitude in one step.
-    for (respect, error) in respects.iter().zip(&mut errors) {
-        let mut coarser = kept.fineness;
-        let step = respect(&mut coarser);
-        if *error >= COARSEN * accuracy / 3.0 || *step == 0 {
-            continue;
-        }
-        *step -= 1;
-        let found = sums.difference_to_finer(*respect, coarser, &mut kept.work)?;
-        if found <= accuracy / 3.0 {
-            (kept.fineness, *error) = (coarser, found);
-        }
-    }
-    Some(errors.iter().sum())
-}
-
-/// Sums of one covariance, each computed once.
-struct Sums<'a> {
-    integral: &'a planes::FourFieldIntegral<'a>,
-    trained: usize,
-    known: Vec<(Fineness, Mat)>,
-}
-
-impl Sums<'_> {
-    fn at(&mut self, fineness: Fineness, work: &mut planes::Work) -> Option<Mat> {
-        if let Some((_, value)) = self.known.iter().find(|known| known.0 == fineness) {
-            return Some(value.clone());
-        }
-        let value = self.integral.squared_errors(self.trained, fineness, work)?;
-        self.known.push((fineness, value.clone()));
-        Some(value)
-    }
-
-    /// By how much sums differ from those that are finer in one respect by two steps, relative to their size.
-    fn difference_to_finer(
-        &mut self,
-        respect: Respect,
-        fineness: Fineness,
-        work: &mut planes::Work,
-    ) -> Option<f64> {
-        let (mut finer, mut finest) = (fineness, Fineness::FINEST);
-        let step = respect(&mut finer);
-        *step = (*step + 2).min(*respect(&mut finest));
-        let value = self.at(fineness, work)?;
-        let mut difference = self.at(finer, work)?;
-        let size = difference.max_abs();
-        difference.add_scaled(-1.0, &value);
-        Some(if size > 0.0 { difference.max_abs() / size } else { 0.0 })
-    }
-}
-
+/// Tables are not used for relative accuracies below this.
+pub(super) const TABLE_ACCURACY: f64 = 1e-7;
 /// Relative error of a pair average from tables. Their interpolation is good to 2e-8, but high orders of a series vary faster with
 /// the variance than low ones.
 const TABLE_ERROR: f64 = 1.5e-6;

@@ -1,34 +1,26 @@
-//! The four-field integral of units that are linear between kinks along a run: how fine its sums are, what error is stated, and where it is
-//! continued from earlier points of the trajectory.
+//! The four-field integral of units that are linear between kinks along a run: how fine its sums are, and what error is stated.
 
-use super::averages::{CALLS_PER_CHECK, CONTINUED};
+use super::by_tables::CALLS_PER_CHECK;
 use super::conditional::SquaredErrors;
+use super::continued::KeptSums;
 use super::kinked::{Fineness, KinkedIntegral, Work};
 use didact_math::activation::LinearPieces;
 use didact_math::linalg::Mat;
-use didact_model::averages::Nearby;
-use didact_model::rule::{Averages, Law};
+use didact_model::rule::Law;
 
-/// What is kept from one call to the next where units are linear between kinks.
+/// How fine the sums over panels are.
 #[derive(Debug)]
-struct KeptPanels {
+pub(super) struct KeptPanels {
     fineness: Fineness,
     calls: u32,
     /// The largest relative difference to finer sums that was seen and accepted.
     difference: f64,
-    nearby: Nearby,
     work: Work,
 }
 
 impl Default for KeptPanels {
     fn default() -> Self {
-        Self {
-            fineness: Fineness::FIRST,
-            calls: 0,
-            difference: 0.0,
-            nearby: Nearby::default(),
-            work: Work::default(),
-        }
+        Self { fineness: Fineness::FIRST, calls: 0, difference: 0.0, work: Work::default() }
     }
 }
 
@@ -39,10 +31,10 @@ const PANEL_ACCURACY: f64 = 1e-12;
 /// none is.
 pub(super) fn by_panels(
     units: &[LinearPieces],
-    residual: &[f64],
-    trained: usize,
+    (residual, trained): (&[f64], usize),
     law: &Law,
-    out: &mut Averages,
+    accuracy: Option<f64>,
+    sums: &mut KeptSums,
 ) -> SquaredErrors {
     if !law.covariance.is_finite() {
         // A diverging run: the integrator finds out from the numbers.
@@ -50,27 +42,15 @@ pub(super) fn by_panels(
     }
     let units: Vec<&LinearPieces> = units.iter().collect();
     let integral = KinkedIntegral { units: &units, residual, covariance: law.covariance };
-    let accuracy = out.accuracy;
-    let kept: &mut KeptPanels = out.memory.of();
-    let place = [law.covariance.as_slice(), residual].concat();
-    let continued = CONTINUED * accuracy.unwrap_or(0.0);
-    if accuracy.is_some()
-        && let Some(value) = kept.nearby.predict(&place, continued)
-    {
-        let error = (kept.difference + continued + PANEL_ACCURACY) * value.max_abs();
-        return SquaredErrors { value, error };
-    }
+    let KeptSums { panels: kept, changed, .. } = sums;
     if kept.calls.is_multiple_of(CALLS_PER_CHECK) {
         let before = kept.fineness;
         let difference = choose_panels(&integral, trained, accuracy, kept);
         kept.difference = kept.difference.max(difference);
-        if kept.fineness != before {
-            kept.nearby.clear();
-        }
+        *changed |= kept.fineness != before;
     }
     kept.calls = kept.calls.wrapping_add(1);
     let value = integral.squared_errors(trained, kept.fineness, &mut kept.work);
-    kept.nearby.push(place, value.clone());
     let error = (kept.difference + PANEL_ACCURACY) * value.max_abs();
     SquaredErrors { value, error }
 }

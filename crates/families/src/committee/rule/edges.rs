@@ -4,7 +4,6 @@
 //! nodes end at it. Where only the mean of the field is, the kink is smoothed over a width that may be small, and panels are as short as
 //! that requires near it and nowhere else.
 
-use didact_math::gauss::normal::density;
 use didact_math::gauss::quadrature::gauss_legendre;
 
 /// A line `along`·(x, y) = `at`, smoothed by a normal variable of this deviation that is added to the left-hand side.
@@ -89,7 +88,7 @@ pub(super) fn after_integration(edges: &[Edge], reach: f64, out: &mut Vec<Featur
     }
 }
 
-/// Nodes along one axis and their weights, those of the normal density included.
+/// Nodes along one axis and their weights, without the normal density.
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     pub(super) at: Vec<f64>,
@@ -166,7 +165,7 @@ impl Nodes {
         for (x, w) in rule.nodes.iter().zip(&rule.weights) {
             let z = centre + half * x;
             self.at.push(z);
-            self.weights.push(half * w * density(z));
+            self.weights.push(half * w);
         }
     }
 }
@@ -193,7 +192,7 @@ fn steepness(features: &[Feature], low: f64, high: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use didact_math::gauss::normal::cdf;
+    use didact_math::gauss::normal::{cdf, density};
 
     /// E over the plane of products of smoothed steps, whose average is known: P(u < a, v < b) for independent u and v.
     #[test]
@@ -220,7 +219,8 @@ mod tests {
                 along_y(&edges, x, &mut features);
                 inner.fill(&features, [-7.0, 7.0], count);
                 for (&y, &v) in inner.at.iter().zip(&inner.weights) {
-                    sum += w * v * step(&edges[0], x, y) * step(&edges[1], x, y);
+                    let both = density(x) * density(y);
+                    sum += w * v * both * step(&edges[0], x, y) * step(&edges[1], x, y);
                 }
             }
             let exact: f64 = edges.iter().map(|edge| cdf(edge.at / 1f64.hypot(edge.deviation))).product();

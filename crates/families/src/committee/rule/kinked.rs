@@ -11,8 +11,11 @@
 
 use super::edges::{Edge, Feature, Nodes, after_integration, along_x, along_y};
 use didact_math::activation::LinearPieces;
-use didact_math::gauss::ramps::{LANES, Plackett, Ramps};
+use didact_math::gauss::ramps::{LANES, Plackett, Ramps, values_and_slopes};
 use didact_math::linalg::Mat;
+use didact_math::simd::scalar::exp_of_negative;
+use std::f64::consts::PI;
+use std::ops::Range;
 
 /// How fine the sums are; a step makes their error smaller by a factor of about five.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +70,13 @@ pub(super) struct Work {
     outer: Nodes,
     inner: Nodes,
     features: Vec<Feature>,
+    /// Coordinates and weights of all nodes of the plane, those times g'_i g'_j; a multiple of [`LANES`] of them.
+    x: Vec<f64>,
+    y: Vec<f64>,
+    plane: Vec<f64>,
     means: Vec<f64>,
-    weights: Vec<f64>,
+    values: Vec<f64>,
+    slopes: Vec<f64>,
     centre: Vec<f64>,
     spread: Vec<f64>,
     ramps: Vec<Ramps>,
@@ -89,7 +97,6 @@ struct Pair {
 
 /// All fields given h_i and h_j.
 struct Given {
-    plane: [usize; 2],
     fields: Vec<Field>,
     pairs: Vec<Pair>,
     /// Whether h_j is not determined by h_i.
@@ -133,7 +140,7 @@ impl KinkedIntegral<'_> {
                 }
             }
         }
-        Given { plane: [i, j], fields, pairs, two: second > 0.0 }
+        Given { fields, pairs, two: second > 0.0 }
     }
 
     /// Where the integrand changes its form: at the kinks of all fields, and where kinks of two nearly parallel fields coincide.
@@ -166,71 +173,112 @@ impl KinkedIntegral<'_> {
         // The integrand is even where all units are odd.
         let odd = self.units.iter().all(|unit| unit.is_odd());
         let (ends, times) = if odd { ([0.0, reach], 2.0) } else { ([-reach, reach], 1.0) };
-        let mut outer = std::mem::take(&mut work.outer);
-        let sum: f64 = if given.two {
-            after_integration(&edges, reach, &mut work.features);
-            outer.fill(&work.features, ends, count);
-            let line = |(&x, &w): (&f64, &f64)| {
-                along_y(&edges, x, &mut work.features);
-                let radius = (reach * reach - x * x).max(0.0).sqrt();
-                let mut inner = std::mem::take(&mut work.inner);
-                inner.fill(&work.features, [-radius, radius], count);
-                let sum = self.sum(&given, &inner, |along, y| along[0] * x + along[1] * y, work);
-                work.inner = inner;
-                w * sum
-            };
-            outer.at.iter().zip(&outer.weights).map(line).sum()
-        } else {
-            along_x(&edges, &mut work.features);
-            outer.fill(&work.features, ends, count);
-            self.sum(&given, &outer, |along, x| along[0] * x, work)
+        let Work { outer, inner, features, x: xs, y: ys, plane: weights, .. } = work;
+        for list in [&mut *xs, &mut *ys, &mut *weights] {
+            list.clear();
+        }
+        let [i, j] = plane;
+        let slope = |f: usize, x: f64, y: f64| {
+            let along = given.fields[f].along;
+            self.units[f].slope(along[0] * x + along[1] * y)
         };
-        work.outer = outer;
-        times * sum
+        if given.two {
+            after_integration(&edges, reach, features);
+            outer.fill(features, ends, count);
+            for (&x, &w) in outer.at.iter().zip(&outer.weights) {
+                let w = w * slope(i, x, 0.0);
+                // Many units are flat on one side of a kink.
+                if w == 0.0 {
+                    continue;
+                }
+                along_y(&edges, x, features);
+                let radius = (reach * reach - x * x).max(0.0).sqrt();
+                inner.fill(features, [-radius, radius], count);
+                for (&y, v) in inner.at.iter().zip(&inner.weights) {
+                    let weight = w * v * slope(j, x, y);
+                    if weight != 0.0 {
+                        xs.push(x);
+                        ys.push(y);
+                        weights.push(weight);
+                    }
+                }
+            }
+            multiply_by_density(xs, ys, (2.0 * PI).recip(), weights);
+        } else {
+            along_x(&edges, features);
+            outer.fill(features, ends, count);
+            for (&x, w) in outer.at.iter().zip(&outer.weights) {
+                let weight = w * slope(i, x, 0.0) * slope(j, x, 0.0);
+                if weight != 0.0 {
+                    xs.push(x);
+                    weights.push(weight);
+                }
+            }
+            ys.resize(xs.len(), 0.0);
+            multiply_by_density(xs, ys, (2.0 * PI).sqrt().recip(), weights);
+        }
+        let n = xs.len().next_multiple_of(LANES);
+        for list in [&mut *xs, &mut *ys, &mut *weights] {
+            list.resize(n, 0.0);
+        }
+        let parts = (0..n).step_by(TOGETHER);
+        times * parts.map(|from| self.sum(&given, from..n.min(from + TOGETHER), work)).sum::<f64>()
     }
 
-    /// Σ weight g'_i g'_j E[e² | node] over nodes at which a field has this mean.
-    fn sum(&self, given: &Given, nodes: &Nodes, mean: impl Fn([f64; 2], f64) -> f64, work: &mut Work) -> f64 {
-        let n = nodes.at.len().next_multiple_of(LANES);
-        work.weights.clear();
-        work.weights.extend(&nodes.weights);
-        work.weights.resize(n, 0.0);
-        for list in [&mut work.centre, &mut work.spread] {
+    /// Σ weight E[e² | node] over some of the nodes, slopes being in the weights.
+    fn sum(&self, given: &Given, part: Range<usize>, work: &mut Work) -> f64 {
+        let Work { x, y, plane, means, values, slopes, centre, spread, ramps, .. } = work;
+        let n = part.len();
+        for list in [&mut *centre, &mut *spread] {
             list.clear();
             list.resize(n, 0.0);
         }
-        work.ramps.resize_with(given.fields.len().max(work.ramps.len()), Ramps::default);
+        for list in [&mut *means, &mut *values, &mut *slopes] {
+            list.resize(n, 0.0);
+        }
+        ramps.resize_with(given.fields.len().max(ramps.len()), Ramps::default);
         for (f, field) in given.fields.iter().enumerate() {
             let (unit, v) = (self.units[f], self.residual[f]);
-            work.means.clear();
-            work.means.extend(nodes.at.iter().map(|t| mean(field.along, *t)));
-            work.means.resize(n, 0.0);
-            let times = given.plane.iter().filter(|own| **own == f).count();
-            for (weight, m) in work.weights.iter_mut().zip(&work.means).filter(|_| times > 0) {
-                *weight *= unit.slope(*m).powi(times as i32);
-            }
-            if v == 0.0 {
-                continue;
-            }
+            combine(field.along, &x[part.clone()], &y[part.clone()], means);
             if field.deviation == 0.0 {
-                for (centre, m) in work.centre.iter_mut().zip(&work.means) {
-                    *centre += v * unit.value(*m);
+                values_and_slopes(unit, means, values, slopes);
+                centre.iter_mut().zip(&*values).for_each(|(centre, value)| *centre += v * value);
+            } else if v != 0.0 {
+                let ramps = &mut ramps[f];
+                ramps.fill(unit, means, field.deviation);
+                for (k, (centre, spread)) in centre.iter_mut().zip(&mut *spread).enumerate() {
+                    *centre += v * ramps.mean[k];
+                    *spread += v * v * ramps.variance[k];
                 }
-                continue;
-            }
-            let ramps = &mut work.ramps[f];
-            ramps.fill(unit, &work.means, field.deviation);
-            for (k, (centre, spread)) in work.centre.iter_mut().zip(&mut work.spread).enumerate() {
-                *centre += v * ramps.mean[k];
-                *spread += v * v * ramps.variance[k];
             }
         }
         for Pair { fields: [f, h], integral, .. } in &given.pairs {
             let scale = 2.0 * self.residual[*f] * self.residual[*h];
-            work.ramps[*f].add_covariances(&work.ramps[*h], integral, scale, &mut work.spread);
+            ramps[*f].add_covariances(&ramps[*h], integral, scale, spread);
         }
-        let squares = work.centre.iter().zip(&work.spread).map(|(centre, spread)| centre * centre + spread);
-        squares.zip(&work.weights).map(|(square, weight)| weight * square).sum()
+        let squares = centre.iter().zip(&*spread).map(|(centre, spread)| centre * centre + spread);
+        squares.zip(&plane[part]).map(|(square, weight)| weight * square).sum()
+    }
+}
+
+/// Nodes that are summed together, so that lists stay in the cache that is nearest.
+const TOGETHER: usize = 16 * LANES;
+
+didact_math::dispatch! {
+    /// weight *= factor e^{−(x² + y²)/2}.
+    fn multiply_by_density(x: &[f64], y: &[f64], factor: f64, weights: &mut [f64]) {
+        for ((x, y), weight) in x.iter().zip(y).zip(weights) {
+            *weight *= factor * exp_of_negative(-0.5 * x.mul_add(*x, y * y));
+        }
+    }
+}
+
+didact_math::dispatch! {
+    /// a x + b y.
+    fn combine(along: [f64; 2], x: &[f64], y: &[f64], out: &mut [f64]) {
+        for ((x, y), out) in x.iter().zip(y).zip(out) {
+            *out = along[0].mul_add(*x, along[1] * y);
+        }
     }
 }
 

@@ -13,6 +13,7 @@
 use didact_math::gauss::GaussianRule;
 use didact_math::gauss::smoothed::{ORDERS, Ridge, Smoothed, WIDTHS};
 use didact_math::linalg::Mat;
+use std::ops::Range;
 
 /// How fine the sums are in each of three respects; a step makes the error that it is about smaller by a factor of about five.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,16 @@ impl Fineness {
     pub(super) const FINEST: Self = Self { nodes: 7, reach: 9, series: 8 };
     /// What the first sums of a run are tried with.
     pub(super) const FIRST: Self = Self { nodes: 2, reach: 2, series: 2 };
+
+    /// Finer by two steps in every respect.
+    pub(super) fn finer(self) -> Self {
+        let Self { nodes, reach, series } = Self::FINEST;
+        Self {
+            nodes: (self.nodes + 2).min(nodes),
+            reach: (self.reach + 2).min(reach),
+            series: (self.series + 2).min(series),
+        }
+    }
 
     /// Spacing of the nodes in units of the resolution of a unit.
     fn spacing(self) -> f64 {
@@ -69,15 +80,53 @@ pub(super) struct FourFieldIntegral<'a> {
     pub(super) covariance: &'a Mat,
 }
 
-/// Buffers that are kept from call to call.
+/// Buffers that are kept from call to call with the same tables.
 #[derive(Debug, Default)]
 pub(super) struct Work {
+    /// Per field: its columns at the deviation that it has given the plane,
     ridges: Vec<Ridge>,
-    /// Per field: its columns along a line of nodes.
+    /// and at deviation 0, which the fields of the plane have.
+    flat: Vec<Ridge>,
+    /// Per field: its columns at some of the nodes.
     columns: Vec<Vec<f64>>,
+    nodes: Nodes,
     means: Vec<f64>,
     centre: Vec<f64>,
     spread: Vec<f64>,
+}
+
+/// The nodes of a plane, row after row: coordinates, weights times g'_i g'_j, and what the fields of the plane give to e.
+#[derive(Debug, Default)]
+struct Nodes {
+    x: Vec<f64>,
+    y: Vec<f64>,
+    weights: Vec<f64>,
+    centre: Vec<f64>,
+}
+
+impl Nodes {
+    fn clear(&mut self) {
+        for list in [&mut self.x, &mut self.y, &mut self.weights, &mut self.centre] {
+            list.clear();
+        }
+    }
+
+    /// Leaves out nodes whose weight is below this fraction of the largest.
+    fn keep_above(&mut self, fraction: f64) {
+        let least = fraction * self.weights.iter().fold(0.0, |most: f64, w| most.max(w.abs()));
+        let mut kept = 0;
+        for n in 0..self.weights.len() {
+            if self.weights[n].abs() >= least {
+                for list in [&mut self.x, &mut self.y, &mut self.weights, &mut self.centre] {
+                    list[kept] = list[n];
+                }
+                kept += 1;
+            }
+        }
+        for list in [&mut self.x, &mut self.y, &mut self.weights, &mut self.centre] {
+            list.truncate(kept);
+        }
+    }
 }
 
 /// A field given the two of the plane.
@@ -133,11 +182,26 @@ impl FourFieldIntegral<'_> {
             (fineness.reach() + Fineness::BEYOND, Fineness::LINES)
         };
         let last = reach + fineness.widest();
+        let odd = self.tables.iter().all(|table| table.is_odd());
         work.ridges.resize_with(p.max(work.ridges.len()), Ridge::default);
+        work.flat.resize_with(p.max(work.flat.len()), Ridge::default);
         for (f, field) in fields.iter().enumerate() {
             let farthest = last * field.along[0].hypot(field.along[1]);
-            if !self.tables[f].ridge(field.deviation, farthest, field.columns, &mut work.ridges[f]) {
-                return None;
+            // Nodes of a line that lie on one side have means on one side.
+            let range = match (odd && second == 0.0, field.along[0] < 0.0) {
+                (true, false) => [0.0, farthest],
+                (true, true) => [-farthest, 0.0],
+                (false, _) => [-farthest, farthest],
+            };
+            if field.deviation > 0.0 {
+                if !self.tables[f].ridge(field.deviation, range, field.columns, &mut work.ridges[f]) {
+                    return None;
+                }
+            } else if !work.flat[f].covers(range) {
+                let farther = BEFOREHAND * farthest;
+                if !self.tables[f].ridge(0.0, [-farther, farther], 4, &mut work.flat[f]) {
+                    return None;
+                }
             }
         }
         // A smoothed unit varies over its deviation at least.
@@ -153,9 +217,9 @@ impl FourFieldIntegral<'_> {
         } else {
             GaussianRule { nodes: vec![0.0], weights: vec![1.0] }
         };
-        let odd = self.tables.iter().all(|table| table.is_odd());
-        let own = own(i, &outer.nodes, first, work);
-        let mut sum = 0.0;
+        let own = read_flat(&work.flat[i], outer.nodes.iter().map(|x| first * x), &mut work.means);
+        let nodes = &mut work.nodes;
+        nodes.clear();
         for ((&x, &w), own) in outer.nodes.iter().zip(&outer.weights).zip(own.chunks_exact(4)) {
             // The integrand is even where all units are odd.
             if odd && x < 0.0 {
@@ -164,14 +228,29 @@ impl FourFieldIntegral<'_> {
             let twice = if odd && x > 0.0 { 2.0 } else { 1.0 };
             let radius = (reach * reach - x * x).max(0.0).sqrt();
             let from = inner.nodes.partition_point(|y| *y < -radius);
-            let to = inner.nodes.partition_point(|y| *y <= radius);
-            if from < to {
-                let (nodes, weights) = (&inner.nodes[from..to], &inner.weights[from..to]);
-                let line = Line { x, nodes, weights, plane: (i, j), value: own[0], slope: own[2] };
-                sum += twice * w * line.sum(&fields, &pairs, work);
+            let to = inner.nodes.partition_point(|y| *y <= radius).max(from);
+            let (value, slope) = (own[0], own[2]);
+            let factor = twice * w * if i == j { slope * slope } else { slope };
+            nodes.x.extend(std::iter::repeat_n(x, to - from));
+            nodes.y.extend(&inner.nodes[from..to]);
+            nodes.weights.extend(inner.weights[from..to].iter().map(|v| factor * v));
+            nodes.centre.extend(std::iter::repeat_n(fields[i].weight * value, to - from));
+        }
+        if i != j {
+            let Field { along, weight, .. } = fields[j];
+            let means = nodes.x.iter().zip(&nodes.y).map(|(x, y)| along[0] * x + along[1] * y);
+            let other = read_flat(&work.flat[j], means, &mut work.means);
+            for ((row, w), centre) in other.chunks_exact(4).zip(&mut nodes.weights).zip(&mut nodes.centre) {
+                *centre += weight * row[0];
+                *w *= row[2];
             }
         }
-        Some(sum)
+        // Where slopes are small beside the reach, nodes count as little as those beyond it.
+        nodes.keep_above(NEGLIGIBLE * (-0.5 * reach * reach).exp());
+        work.columns.resize_with(p.max(work.columns.len()), Vec::new);
+        let count = work.nodes.x.len();
+        let parts = (0..count).step_by(TOGETHER);
+        Some(parts.map(|from| sum(from..count.min(from + TOGETHER), [i, j], &fields, &pairs, work)).sum())
     }
 
     /// The pairs that are correlated given the plane, with series long enough; sets the columns that their fields need.
@@ -237,69 +316,58 @@ fn length(rho: f64, a: &[f64; ORDERS], b: &[f64; ORDERS], small: f64) -> usize {
     count
 }
 
-/// The columns of field i at the outer nodes.
-fn own(i: usize, nodes: &[f64], deviation: f64, work: &mut Work) -> Vec<f64> {
-    work.means.clear();
-    work.means.extend(nodes.iter().map(|x| deviation * x));
-    let mut out = vec![0.0; nodes.len() * work.ridges[i].columns()];
-    work.ridges[i].read(&work.means, &mut out);
+/// The four columns of a field of the plane at these means.
+fn read_flat(flat: &Ridge, at: impl Iterator<Item = f64>, means: &mut Vec<f64>) -> Vec<f64> {
+    means.clear();
+    means.extend(at);
+    let mut out = vec![0.0; 4 * means.len()];
+    flat.read(means, &mut out);
     out
 }
 
-/// The nodes of the plane with one value of x.
-struct Line<'a> {
-    x: f64,
-    nodes: &'a [f64],
-    weights: &'a [f64],
-    plane: (usize, usize),
-    /// g_i and g'_i, which are the same along the line.
-    value: f64,
-    slope: f64,
-}
+/// Nodes are left out whose weight is below this fraction of what it is at the reach for slopes of 1.
+const NEGLIGIBLE: f64 = 0.05;
 
-impl Line<'_> {
-    /// Σ_y w g'_i g'_j E[e² | x, y].
-    fn sum(&self, fields: &[Field], pairs: &[Pair], work: &mut Work) -> f64 {
-        let n = self.nodes.len();
-        work.columns.resize_with(fields.len().max(work.columns.len()), Vec::new);
-        let (i, j) = self.plane;
-        work.centre.clear();
-        work.centre.resize(n, fields[i].weight * self.value);
-        work.spread.clear();
-        work.spread.resize(n, 0.0);
-        for (f, field) in fields.iter().enumerate().filter(|(f, _)| *f != i) {
-            let ridge = &work.ridges[f];
-            let columns = ridge.columns();
-            let out = &mut work.columns[f];
-            out.resize(n * columns, 0.0);
-            work.means.clear();
-            work.means.extend(self.nodes.iter().map(|y| field.along[0] * self.x + field.along[1] * y));
-            ridge.read(&work.means, out);
-            let variance = if field.deviation > 0.0 { field.weight * field.weight } else { 0.0 };
-            for ((row, centre), spread) in
-                out.chunks_exact(columns).zip(&mut work.centre).zip(&mut work.spread)
-            {
-                *centre += field.weight * row[0];
-                *spread += variance * row[1];
-            }
+/// Columns at deviation 0 are made for means so much larger than those that are needed, so that they serve the calls that follow.
+const BEFOREHAND: f64 = 1.3;
+
+/// Nodes that are summed together, so that columns stay in the cache that is nearest.
+const TOGETHER: usize = 64;
+
+/// Σ w g'_i g'_j E[e² | x, y] over some of the nodes.
+fn sum(part: Range<usize>, plane: [usize; 2], fields: &[Field], pairs: &[Pair], work: &mut Work) -> f64 {
+    let Work { ridges, flat, columns, nodes, means, centre, spread } = work;
+    let n = part.len();
+    let (xs, ys) = (&nodes.x[part.clone()], &nodes.y[part.clone()]);
+    centre.clear();
+    centre.extend(&nodes.centre[part.clone()]);
+    spread.clear();
+    spread.resize(n, 0.0);
+    for (f, field) in fields.iter().enumerate().filter(|(f, _)| !plane.contains(f)) {
+        let ridge = if field.deviation > 0.0 { &ridges[f] } else { &flat[f] };
+        let out = &mut columns[f];
+        let width = ridge.columns();
+        out.resize(n * width, 0.0);
+        means.clear();
+        means.extend(xs.iter().zip(ys).map(|(x, y)| field.along[0] * x + field.along[1] * y));
+        ridge.read(means, out);
+        let variance = if field.deviation > 0.0 { field.weight * field.weight } else { 0.0 };
+        for ((row, centre), spread) in out.chunks_exact(width).zip(&mut *centre).zip(&mut *spread) {
+            *centre += field.weight * row[0];
+            *spread += variance * row[1];
         }
-        for pair in pairs {
-            let [f, h] = pair.fields;
-            let (a, b) = (&work.columns[f], &work.columns[h]);
-            let widths = (fields[f].columns, fields[h].columns);
-            covariances(a, b, widths.0, widths.1, &pair.powers, &mut work.spread);
-            if pair.cut {
-                extrapolate(a, b, widths.0, widths.1, &pair.powers, &mut work.spread);
-            }
-        }
-        let squares = work.centre.iter().zip(&work.spread).map(|(centre, spread)| centre * centre + spread);
-        let weighted = squares.zip(self.weights).map(|(square, w)| w * square);
-        if i == j {
-            return self.slope * self.slope * weighted.sum::<f64>();
-        }
-        let slopes = work.columns[j].chunks_exact(fields[j].columns).map(|row| row[2]);
-        self.slope * weighted.zip(slopes).map(|(square, slope)| square * slope).sum::<f64>()
     }
+    for pair in pairs {
+        let [f, h] = pair.fields;
+        let (a, b) = (&columns[f], &columns[h]);
+        let widths = (fields[f].columns, fields[h].columns);
+        covariances(a, b, widths.0, widths.1, &pair.powers, spread);
+        if pair.cut {
+            extrapolate(a, b, widths.0, widths.1, &pair.powers, spread);
+        }
+    }
+    let squares = centre.iter().zip(&*spread).map(|(centre, spread)| centre * centre + spread);
+    squares.zip(&nodes.weights[part]).map(|(square, w)| w * square).sum()
 }
 
 didact_math::dispatch! {
@@ -407,10 +475,10 @@ mod tests {
             nearly_learned(1e-2),
             nearly_learned(1e-4),
         ];
-        let mut work = Work::default();
         for name in ["tanh", "tanh(1.2*x) + 0.05*x^2", "gelu", "log(1+exp(x))"] {
             let unit = parse(name).unwrap();
             let table = Smoothed::new(unit.clone()).unwrap();
+            let mut work = Work::default();
             for c in &covariances {
                 let p = c.rows();
                 let units: Vec<&dyn Activation> = vec![unit.as_ref(); p];

@@ -105,6 +105,11 @@ crate::dispatch! {
     }
 }
 
+/// Values and slopes of a function at these places, none of which is a kink.
+pub fn values_and_slopes(pieces: &LinearPieces, places: &[f64], values: &mut [f64], slopes: &mut [f64]) {
+    fill_line(pieces, places, 1.0, values, slopes);
+}
+
 /// Adds the ramps to the line.
 fn add_ramps(all: &mut Ramps) {
     let Ramps { mean, first, variance, deviation, jumps, tau, tail, ramp } = all;
