@@ -4,6 +4,7 @@
 use crate::description::{
     Description, FigureSpec, InsetSpec, PanelSpec, ScanSpec, Series, SeriesStyle, Values,
 };
+use crate::draw::curves_of_measure;
 use crate::experiment::Run;
 use crate::points::Point;
 use crate::quantities;
@@ -205,7 +206,7 @@ impl FigureChecks<'_> {
                 let here = self.points.iter().filter(|p| p.matches(&series.at));
                 here.take(TRIAL_POINTS).cloned().collect()
             }
-            _ => vec![Point { index: 0, values: series.at.clone() }],
+            _ => curves_of_measure(series, self.points).into_iter().take(TRIAL_POINTS).collect(),
         };
         if points.is_empty() {
             return trial_layer(series, panel, None);

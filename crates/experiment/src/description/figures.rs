@@ -105,7 +105,8 @@ pub struct Series {
     /// 16 of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub band: Option<BandSpec>,
-    /// Legend; `{key}` stands for the value of a swept key.
+    /// Legend; `{key}` stands for the value of a swept key. A measure is drawn as one curve for every value of the keys that its legend or
+    /// its group names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub legend: Option<String>,
     /// Series of one group share a colour.

@@ -162,21 +162,43 @@ impl Drawable<'_> {
             .x
             .as_deref()
             .ok_or_else(|| format!("the series of measure `{name}` needs a swept key as `x`"))?;
-        let (mut x, mut y, mut errors) = (Vec::new(), Vec::new(), Vec::new());
-        for point in self.results.points.iter().filter(|p| p.matches(&series.at)) {
-            // A point without a number (a failed or censored one) is left out of the drawing, not of the tables.
-            let Ok(estimate) = measured.at(point) else { continue };
-            let at = point.values.get(key).and_then(serde_json::Value::as_f64);
-            x.push(at.ok_or_else(|| format!("`{key}` is not swept over numbers"))?);
-            y.push(estimate.value);
-            errors.push(estimate.reach());
+        let mut layers = Vec::new();
+        for curve in curves_of_measure(series, &self.results.points) {
+            let (mut x, mut y, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+            for point in self.results.points.iter().filter(|p| p.matches(&curve.values)) {
+                // A point without a number (a failed or censored one) is left out of the drawing, not of the tables.
+                let Ok(estimate) = measured.at(point) else { continue };
+                let at = point.values.get(key).and_then(serde_json::Value::as_f64);
+                x.push(at.ok_or_else(|| format!("`{key}` is not swept over numbers"))?);
+                y.push(estimate.value);
+                errors.push(estimate.reach());
+            }
+            let look = Look::new(series, &curve);
+            layers.push(match series.style {
+                SeriesStyle::Markers => look.markers(x, y, &errors),
+                _ => look.line(x, y),
+            });
         }
-        let look = Look::new(series, &Point { index: 0, values: series.at.clone() });
-        Ok(vec![match series.style {
-            SeriesStyle::Markers => look.markers(x, y, &errors),
-            _ => look.line(x, y),
-        }])
+        Ok(layers)
     }
+}
+
+/// The curves of a series of a measure: one for every combination of values of the swept keys that its legend or its group names.
+pub(crate) fn curves_of_measure(series: &Series, points: &[Point]) -> Vec<Point> {
+    let named = |key: &String| {
+        let word = format!("{{{key}}}");
+        let texts = [&series.legend, &series.group];
+        series.x.as_ref() != Some(key) && texts.into_iter().flatten().any(|text| text.contains(&word))
+    };
+    let mut curves: Vec<Point> = Vec::new();
+    for point in points.iter().filter(|p| p.matches(&series.at)) {
+        let mut values = series.at.clone();
+        values.extend(point.values.iter().filter(|(key, _)| named(key)).map(|(k, v)| (k.clone(), v.clone())));
+        if !curves.iter().any(|curve| curve.values == values) {
+            curves.push(Point { index: curves.len(), values });
+        }
+    }
+    if curves.is_empty() { vec![Point { index: 0, values: series.at.clone() }] } else { curves }
 }
 
 /// What the caption of a figure with a curve that diverges says.
@@ -308,5 +330,34 @@ impl<'a> Look<'a> {
             colour: self.series.colour.clone(),
             ..Markers::default()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_measure_is_a_curve_for_every_value_of_the_keys_that_its_legend_names() {
+        let text = |t: &str| Some(t.to_string());
+        let point = |index: usize, d: u32, mu: f64| {
+            let values = [("d".to_string(), json!(d)), ("mu".to_string(), json!(mu))].into();
+            Point { index, values }
+        };
+        let points = [point(0, 100, 0.1), point(1, 100, 0.5), point(2, 200, 0.1), point(3, 200, 0.5)];
+        let curves = |series: &Series| -> Vec<String> {
+            curves_of_measure(series, &points).iter().map(Point::label).collect()
+        };
+        let series =
+            Series { measure: text("m"), x: text("mu"), legend: text("$d = {d}$"), ..Series::default() };
+        assert_eq!(curves(&series), ["d = 100", "d = 200"]);
+        // The key on the axis makes no curves, and `at` chooses among them.
+        let named = Series { legend: text("{mu}"), group: text("{d}"), ..series.clone() };
+        assert_eq!(curves(&named), ["d = 100", "d = 200"]);
+        let one = Series { at: [("d".to_string(), json!(200))].into(), ..series.clone() };
+        assert_eq!(curves(&one), ["d = 200"]);
+        // Without such a text all points are one curve, as before a sweep of several keys.
+        assert_eq!(curves(&Series { legend: None, ..series }), ["the experiment"]);
     }
 }
