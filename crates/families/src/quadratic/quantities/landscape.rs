@@ -20,6 +20,8 @@ pub(super) const POINT: Quantity = Quantity {
         "outside-norm",
         "inside-norm",
         "spectrum",
+        "eigenvalues",
+        "multiplicities",
         "negative",
         "null",
         "positive",
@@ -62,6 +64,9 @@ fn point(arguments: &Arguments) -> Result<Answer, QuantityError> {
         ("outside-norm", json!(point.outside_norm())),
         ("inside-norm", json!(point.inside_norm())),
         ("spectrum", json!(spectrum)),
+        // The same as two lists, to draw one against the other.
+        ("eigenvalues", json!(spectrum.iter().map(|l| l.0).collect::<Vec<_>>())),
+        ("multiplicities", json!(spectrum.iter().map(|l| l.1).collect::<Vec<_>>())),
         ("negative", json!(negative)),
         ("null", json!(zero)),
         ("positive", json!(count(|v| v > 0.0))),
