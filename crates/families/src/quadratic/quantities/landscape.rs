@@ -20,6 +20,8 @@ pub(super) const POINT: Quantity = Quantity {
         "outside-norm",
         "inside-norm",
         "spectrum",
+        "eigenvalues",
+        "multiplicities",
         "negative",
         "null",
         "positive",
@@ -62,6 +64,9 @@ fn point(arguments: &Arguments) -> Result<Answer, QuantityError> {
         ("outside-norm", json!(point.outside_norm())),
         ("inside-norm", json!(point.inside_norm())),
         ("spectrum", json!(spectrum)),
+        // The same as two lists, to draw one against the other.
+        ("eigenvalues", json!(spectrum.iter().map(|l| l.0).collect::<Vec<_>>())),
+        ("multiplicities", json!(spectrum.iter().map(|l| l.1).collect::<Vec<_>>())),
         ("negative", json!(negative)),
         ("null", json!(zero)),
         ("positive", json!(count(|v| v > 0.0))),
@@ -120,3 +125,23 @@ pub(super) const MANIFOLD: Quantity = Quantity {
         }
     },
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// At every point allowed for p = 3, p* = 2, N = 8: the pairs of `spectrum`, apart, and pN directions in all.
+    #[test]
+    fn the_lists_of_eigenvalues_and_multiplicities_are_the_spectrum() {
+        for (r, s) in [(0, 0), (3, 0), (0, 2), (0, 1), (1, 1), (2, 1)] {
+            let inputs = json!({"p": 3, "p_star": 2, "N": 8, "r": r, "s": s});
+            let answer = POINT.evaluate(inputs.as_object().unwrap()).unwrap();
+            let entry =
+                |name: &str| answer.iter().find(|e| e.0 == name).unwrap().1.as_array().unwrap().clone();
+            let (values, counts) = (entry("eigenvalues"), entry("multiplicities"));
+            let pairs: Vec<_> = values.iter().zip(&counts).map(|(v, n)| json!([v, n])).collect();
+            assert_eq!(pairs, entry("spectrum"), "({r}, {s})");
+            assert_eq!(counts.iter().map(|n| n.as_u64().unwrap()).sum::<u64>(), 24, "({r}, {s})");
+        }
+    }
+}

@@ -31,8 +31,19 @@ pub(crate) const POPULATION: &[Quantity] = &[
             Input { name: "limit", kind: Kind::Count, default: Some("4000"), about: "largest dense Hessian" },
         ],
         outputs: &[
-            "kind", "risk", "gradient", "spectrum", "negative", "null", "positive", "tangent", "flat",
-            "smallest", "largest",
+            "kind",
+            "risk",
+            "gradient",
+            "spectrum",
+            "eigenvalues",
+            "multiplicities",
+            "negative",
+            "null",
+            "positive",
+            "tangent",
+            "flat",
+            "smallest",
+            "largest",
         ],
         compute: point,
     },
@@ -56,7 +67,16 @@ pub(crate) const POPULATION: &[Quantity] = &[
             },
             Input { name: "N", kind: Kind::Count, default: None, about: "input dimension" },
         ],
-        outputs: &["spectrum", "negative", "null", "positive", "smallest", "largest"],
+        outputs: &[
+            "spectrum",
+            "eigenvalues",
+            "multiplicities",
+            "negative",
+            "null",
+            "positive",
+            "smallest",
+            "largest",
+        ],
         compute: spectrum,
     },
 ];
@@ -73,6 +93,16 @@ fn model(arguments: &Arguments) -> Result<(Arc<dyn LocalRule>, Vec<f64>), Quanti
 
 fn levels(levels: &[RepeatedEigenvalue]) -> Value {
     levels.iter().map(|l| json!([l.value, l.count])).collect()
+}
+
+/// The eigenvalues of the levels, as a list to draw.
+fn values(levels: &[RepeatedEigenvalue]) -> Value {
+    levels.iter().map(|l| json!(l.value)).collect()
+}
+
+/// Their multiplicities, in the same order.
+fn counts(levels: &[RepeatedEigenvalue]) -> Value {
+    levels.iter().map(|l| json!(l.count)).collect()
 }
 
 fn point(arguments: &Arguments) -> Result<Answer, QuantityError> {
@@ -96,6 +126,8 @@ fn point(arguments: &Arguments) -> Result<Answer, QuantityError> {
         ("risk", json!(found.risk)),
         ("gradient", json!(found.gradient)),
         ("spectrum", levels(&found.spectrum)),
+        ("eigenvalues", values(&found.spectrum)),
+        ("multiplicities", counts(&found.spectrum)),
         ("negative", json!(found.negative)),
         ("null", json!(found.null)),
         ("positive", json!(found.positive)),
@@ -135,6 +167,8 @@ fn spectrum(arguments: &Arguments) -> Result<Answer, QuantityError> {
     let zero = 1e-9 * found.iter().map(|l| l.value.abs()).fold(0.0, f64::max);
     Ok(vec![
         ("spectrum", levels(&found)),
+        ("eigenvalues", values(&found)),
+        ("multiplicities", counts(&found)),
         ("negative", json!(count(&|v| v < -zero))),
         ("null", json!(count(&|v| v.abs() <= zero))),
         ("positive", json!(count(&|v| v > zero))),
