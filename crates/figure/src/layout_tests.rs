@@ -120,6 +120,18 @@ fn an_automatic_inset_and_an_inner_legend_keep_apart() {
     assert_eq!(faults(&figure), Vec::<String>::new());
 }
 
+/// Its labels covered ticks of the outer frame.
+#[test]
+fn an_inset_that_is_asked_for_at_the_edge_is_moved_off_the_ticks() {
+    let small = Panel { layers: vec![line([0.0, 1000.0], [0.0, 1.0])], ..Panel::default() };
+    let inset = Inset { panel: small, place: Some([0.7, 0.7, 0.3, 0.3]) };
+    let panel = Panel { layers: vec![line([0.0, 1.0], [0.0, 1.0])], insets: vec![inset], ..Panel::default() };
+    let page = page(&Figure { panels: vec![panel], ..Figure::default() }).unwrap();
+    let of = |inset: bool| page.panels.iter().find(|placed| placed.inset == inset).unwrap();
+    // Major ticks are 4 pt long.
+    assert!(of(false).view.frame.grown(-4.0).contains(&of(true).outer));
+}
+
 #[test]
 fn a_crowded_panel_makes_room_for_its_legend_above_the_data() {
     let crowd = |k: i32| {

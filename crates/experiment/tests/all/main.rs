@@ -3,6 +3,7 @@
 //! One program holds all tests of the crate that cross its modules: each program more would link everything once more.
 
 mod common;
+mod divergence;
 mod engines_agree;
 mod fluctuations_agree;
 mod fluctuations_runs;

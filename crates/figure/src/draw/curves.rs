@@ -40,11 +40,15 @@ fn with_poles(line: &Line, view: &View) -> (Vec<(f64, f64)>, Vec<f64>) {
         while points.last().is_some_and(|point: &(f64, f64)| !(point.0.is_finite() && point.1.is_finite())) {
             points.pop();
         }
-        if let Some(last) = points.last() {
-            let along = (last.1 - view.frame.top) / (last.1 - beyond);
-            tips.push(if along >= 0.0 { last.0 + along * (x - last.0) } else { x });
+        points.push((x, beyond));
+        // The last time that the curve passes the top of the frame on its way up: it may have left long before it diverges.
+        let upward = |pair: &&[(f64, f64)]| pair[0].1 >= view.frame.top && pair[1].1 < view.frame.top;
+        let whole = |pair: &&[(f64, f64)]| pair.iter().all(|point| point.1.is_finite());
+        if let Some([from, to]) = points.windows(2).rev().take_while(whole).find(upward) {
+            let along = (from.1 - view.frame.top) / (from.1 - to.1);
+            tips.push(from.0 + along * (to.0 - from.0));
         }
-        points.extend([(x, beyond), (f64::NAN, f64::NAN), (x, beyond)]);
+        points.extend([(f64::NAN, f64::NAN), (x, beyond)]);
     };
     for (&x, &y) in line.x.iter().zip(line.y.iter()) {
         while let Some((_, at)) = places.next_if(|(at, _)| *at < x) {
@@ -135,6 +139,19 @@ mod tests {
         assert_eq!((finite.len(), finite[0].len(), finite[1].len()), (2, 3, 3));
         assert!(finite[0][2].0 == 50.0 && finite[0][2].1 < 0.0 && finite[1][0] == finite[0][2]);
         assert!(tips.len() == 1 && tips[0] > 40.0 && tips[0] < 41.0, "on the way from x = 4: {tips:?}");
+    }
+
+    #[test]
+    fn the_arrow_stands_where_the_curve_leaves_the_frame_and_not_where_it_ends() {
+        let line = Line {
+            x: vec![2.0, 4.0, 6.0, 8.0].into(),
+            y: vec![1.0, 1e4, 1e20, 1e40].into(),
+            diverges_at: vec![9.0],
+            ..Line::default()
+        };
+        // From 1 to 10^4 in two units of x: the top, 100, is passed at x = 3.
+        let (_, tips) = with_poles(&line, &view());
+        assert!(tips.len() == 1 && (tips[0] - 30.0).abs() < 1e-9, "{tips:?}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The closed forms as quantities: `committee/linear-error`, `committee/feature-asymptote`, …
 //!
-//! Inputs have the names of the paper: `L`, `beta` (a normalised power law) or `lam`, `weights` or `file` for the spectrum,
+//! Inputs have the names of the paper: `L`, `beta` (a normalised power law) or `lam`, `weights` or `file` or `measured` for the spectrum,
 //! `eta`, `sigma_J2` = σ_J², `noise_var` = s², `N`, `Nl`, `K`, `M`, `alpha` = examples/N.
 
 mod feature;
