@@ -65,6 +65,36 @@ dispatch! {
     }
 }
 
+dispatch! {
+    /// The same sum without the condition on a pair: Σ_kl v_k v_l asin( C_kl / √((1+C_kk)(1+C_ll)) ). `room` has two numbers per field.
+    pub fn plain_angles(c: &[f64], residual: &[f64], room: &mut [f64]) -> f64 {
+        let p = residual.len();
+        let (root, angles) = room[..2 * p].split_at_mut(p);
+        let mut largest: f64 = 0.0;
+        for (k, root) in root.iter_mut().enumerate() {
+            let own = c[k * (p + 1)];
+            largest = largest.max(own);
+            *root = 1.0 / (1.0 + own).sqrt();
+        }
+        let mut total = 0.0;
+        for (k, row) in c.chunks_exact(p).enumerate() {
+            let own = root[k];
+            if largest <= 1.25 {
+                for ((angle, x), root) in angles.iter_mut().zip(row).zip(root.iter()) {
+                    *angle = asin_near(x * (own * root));
+                }
+            } else {
+                for ((angle, x), root) in angles.iter_mut().zip(row).zip(root.iter()) {
+                    *angle = asin((x * (own * root)).clamp(-1.0, 1.0));
+                }
+            }
+            let sum: f64 = angles.iter().zip(residual).map(|(angle, v)| v * angle).sum();
+            total += residual[k] * sum;
+        }
+        total
+    }
+}
+
 /// Fills the fields of four pairs; returns the largest D_kk.
 #[inline(always)]
 fn condition(c: &[f64], pairs: [(usize, usize); LANES], fields: &mut Fields) -> f64 {

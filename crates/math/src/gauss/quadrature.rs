@@ -10,9 +10,12 @@ use std::sync::OnceLock;
 
 use super::normal::density;
 use crate::activation::Activation;
+use crate::linalg::{Mat, symmetric_eigen};
 
 /// Largest number of nodes of the tabulated rules.
 pub const LARGEST_RULE: usize = 400;
+/// The same of rules for the weight x².
+pub const LARGEST_SQUARED: usize = 48;
 /// Averages of moderate functions stop here: P(|z| > 9) = 2e-19.
 pub const REACH: f64 = 9.0;
 /// Averages against Hermite polynomials stop here: |h_k(z)| φ(z) ≤ e^{−z²/4} = 5e-19 whatever k.
@@ -191,10 +194,50 @@ fn legendre(n: usize, x: f64) -> (f64, f64) {
     (p, n as f64 * (before - x * p) / ((1.0 - x) * (1.0 + x)))
 }
 
+/// The n-point rule of Gauss for ∫₀¹ x² f(x) dx, nodes and weights, exact for polynomials f of degree 2n − 1.
+///
+/// Golub and Welsch (1969): the nodes are eigenvalues of the tridiagonal matrix of the recurrence of the orthogonal polynomials, those of
+/// Jacobi with exponents 0 and 2; a weight is the square of the first component of its eigenvector times ∫₀¹ x² dx = 1/3.
+pub fn gauss_squared(n: usize) -> &'static [(f64, f64)] {
+    static RULES: [OnceLock<Vec<(f64, f64)>>; LARGEST_SQUARED + 1] =
+        [const { OnceLock::new() }; LARGEST_SQUARED + 1];
+    assert!(
+        (1..=LARGEST_SQUARED).contains(&n),
+        "rules for the weight x² have 1 to {LARGEST_SQUARED} nodes, not {n}"
+    );
+    RULES[n].get_or_init(|| {
+        let matrix = Mat::from_fn(n, n, |i, j| {
+            let k = i.max(j) as f64;
+            match i.abs_diff(j) {
+                0 => 1.0 / ((k + 1.0) * (k + 2.0)),
+                1 => k * (k + 2.0) / ((k + 1.0) * ((2.0 * k + 1.0) * (2.0 * k + 3.0)).sqrt()),
+                _ => 0.0,
+            }
+        });
+        let eigen = symmetric_eigen(&matrix);
+        let first = |column: usize| eigen.vectors[(0, column)];
+        (0..n).map(|c| (0.5 * (eigen.values[c] + 1.0), first(c) * first(c) / 3.0)).collect()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::gauss::hermite;
+
+    #[test]
+    fn the_rule_for_squares_integrates_powers() {
+        // n = 1: ∫x³/∫x² = 3/4.
+        assert!(
+            (gauss_squared(1)[0].0 - 0.75).abs() < 1e-15 && (gauss_squared(1)[0].1 - 1.0 / 3.0).abs() < 1e-15
+        );
+        for n in [1, 2, 3, 8, 48] {
+            for p in 0..2 * n {
+                let got: f64 = gauss_squared(n).iter().map(|(x, w)| w * x.powi(p as i32)).sum();
+                assert!((got - 1.0 / (p + 3) as f64).abs() < 2e-15, "n = {n}, p = {p}: {got}");
+            }
+        }
+    }
 
     #[test]
     fn gauss_hermite_integrates_moments_exactly() {

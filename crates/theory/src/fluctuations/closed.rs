@@ -4,6 +4,7 @@
 //! Which of them a rule is, is found by trying its kick, so that no family is named and rules written as formulas are found too.
 
 use super::erf::ErfKick;
+use super::fourths::FourthRule;
 use super::moments::Moments;
 use super::points::{kick_at, trial_fields};
 use super::products::ProductIndex;
@@ -120,12 +121,12 @@ impl ClosedKick {
         }
     }
 
-    /// E[u] and E[u uᵀ] over fields of this law, to a relative accuracy where they are not closed.
-    pub(super) fn moments(&self, law: &Law, index: ProductIndex, accuracy: f64) -> Moments {
+    /// E[u] and E[u uᵀ] over fields of this law; the rule is for what is not closed.
+    pub(super) fn moments(&self, law: &Law, index: ProductIndex, rule: FourthRule) -> Moments {
         let moments = match self {
             Self::Linear { factors, error } => of_linear(factors, error, law),
             Self::Quadratic { factors, error } => of_quadratic(factors, error, law),
-            Self::Erf(kick) => kick.averaged(law, accuracy),
+            Self::Erf(kick) => kick.averaged(law, rule),
         };
         moments.assemble(index)
     }
@@ -291,7 +292,8 @@ mod tests {
         for (rule, noise) in rules {
             let law = Law { covariance: &covariance, scalars: &[], label_noise: noise };
             let index = ProductIndex::new(rule.shape(), false);
-            let closed = ClosedKick::of(&*rule).expect("a closed form").moments(&law, index, 1e-13);
+            let closed =
+                ClosedKick::of(&*rule).expect("a closed form").moments(&law, index, FourthRule::every(1e-13));
             let summed = Averager::new(1e-12).choose(&*rule, &law, index);
             // Sums of polynomials are exact, others have the error that they state.
             assert!(summed.error < 1e-5, "{rule:?}: {}", summed.error);

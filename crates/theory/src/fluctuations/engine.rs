@@ -56,7 +56,7 @@ const ACCURACY: f64 = 1e-4;
 /// Above this ratio of quadratic to linear terms a band is not to be trusted.
 const LARGE_KAPPA: f64 = 0.1;
 /// Times at which that ratio is computed.
-const KAPPA_TIMES: usize = 24;
+const KAPPA_TIMES: usize = 16;
 /// Cost of a run in units of that of its mean.
 const RELATIVE_COST: f64 = 15.0;
 

@@ -1,6 +1,7 @@
 //! Drift, Jacobian and diffusion of the overlaps at a state: the coefficients of the linear equation of fluctuations.
 
 use super::closed::ClosedKick;
+use super::fourths::{FourthRule, Nodes};
 use super::moments::{Averager, Moments};
 use super::path::FINE;
 use super::products::ProductIndex;
@@ -33,8 +34,19 @@ pub(super) struct Lineariser<'a> {
     kick: Option<ClosedKick>,
     /// Relative accuracy of second moments.
     accuracy: f64,
+    /// How E[c c c c] of erf units is averaged, and its share of the diffusion.
+    fourths: (FourthRule, f64),
 }
 
+/// How E[c c c c] is averaged to see how much it matters.
+const ROUGH_FOURTHS: FourthRule = FourthRule { nodes: Nodes::Count(1, 1.0), every: false };
+/// The error that E[c c c c] may bring into a variance of D, in units of the accuracy of averages: half of what the coefficients of a band
+/// may be rough by.
+const ALLOWED_FOURTHS: f64 = 5.0;
+/// Shares below this are taken for it.
+const SMALLEST_SHARE: f64 = 1e-6;
+/// The largest relative error of E[c c c c], however little it matters.
+const LARGEST_ERROR: f64 = 0.1;
 /// Steps of differences, in units of the size of what is differenced.
 const STEP: f64 = 1e-4;
 /// The same for averages without a closed form.
@@ -60,7 +72,9 @@ impl<'a> Lineariser<'a> {
         problem.rule.averages(&law(problem, &covariance, &start.scalars), needed, &mut averages);
         let closed = averages.error == 0.0;
         let kick = if closed { ClosedKick::of(&*problem.rule) } else { None };
-        Self { problem, variables, needed, averager: Averager::new(accuracy), closed, kick, accuracy }
+        let averager = Averager::new(accuracy);
+        let fourths = (FourthRule::every(accuracy), 1.0);
+        Self { problem, variables, needed, averager, closed, kick, accuracy, fourths }
     }
 
     fn index(&self) -> ProductIndex {
@@ -70,19 +84,28 @@ impl<'a> Lineariser<'a> {
     /// Second moments of the products of a sample.
     fn moments(&self, law: &Law) -> Moments {
         match &self.kick {
-            Some(kick) => kick.moments(law, self.index(), self.accuracy),
+            Some(kick) => kick.moments(law, self.index(), self.fourths.0),
             None => self.averager.average(&*self.problem.rule, law, self.index()),
         }
     }
 
     /// Chooses the quadrature that serves at this state and those near it.
     pub(super) fn prepare(&mut self, state: &Overlaps) {
-        if self.kick.is_some() {
-            return;
-        }
         let covariance = state.covariance(&self.problem.spectrum);
         let index = self.index();
         let law = law(self.problem, &covariance, &state.scalars);
+        if let Some(kick) = &self.kick {
+            if let (ClosedKick::Erf(erf), false) = (kick, self.accuracy < FINE) {
+                let share =
+                    self.share_of_fourths(state, &covariance, &kick.moments(&law, index, ROUGH_FOURTHS));
+                let rule = erf.rule(
+                    &law,
+                    (ALLOWED_FOURTHS * self.accuracy / share.max(SMALLEST_SHARE)).min(LARGEST_ERROR),
+                );
+                self.fourths = (rule, share);
+            }
+            return;
+        }
         self.averager.choose(&*self.problem.rule, &law, index);
     }
 
@@ -98,8 +121,34 @@ impl<'a> Lineariser<'a> {
             jacobian: self.jacobian(state, &law, &averages, &moments),
             diffusion: self.diffusion(state, &covariance, &moments),
             drift,
-            error: moments.error,
+            error: moments.error * if self.kick.is_some() { self.fourths.1 } else { 1.0 },
         }
+    }
+
+    /// The largest part that E[c c c c] has in a variance of D, at most one; so much of its relative error reaches a band. It is doubled,
+    /// because it changes before the next choice is made.
+    fn share_of_fourths(&self, state: &Overlaps, covariance: &Mat, moments: &Moments) -> f64 {
+        if self.needed == Needed::Drift {
+            return 0.0;
+        }
+        let diffusion = self.diffusion(state, covariance, moments);
+        let training = &self.problem.training;
+        let per_clock =
+            self.problem.flow_per_clock() * self.problem.step_times_dimension() / training.batch as f64;
+        let mut share: f64 = 0.0;
+        for (row, variable) in self.variables.iter() {
+            if let Variable::Entry { block, i, j } = variable
+                && i.max(j) < self.variables.shape.trained
+            {
+                let weight = self.problem.noise_weight(block) * self.problem.spectrum.eigenvalues()[block];
+                let own = moments.index.kick_kick(i, j);
+                let part = per_clock * weight * weight * moments.second[(own, own)];
+                // Not a number where nothing scatters.
+                let of_all = part / diffusion[(row, row)];
+                share = share.max(if of_all.is_nan() { 0.0 } else { of_all });
+            }
+        }
+        (2.0 * share).min(1.0)
     }
 
     /// F alone.

@@ -13,6 +13,7 @@ mod engine;
 mod erf;
 mod error;
 mod escape;
+mod fourths;
 mod linearise;
 mod mean;
 mod moments;

@@ -33,6 +33,8 @@ pub(super) struct Observer<'a> {
 /// The risk of a state, and its slopes by C_ij = C_ji and by the scalars.
 struct RiskSlopes {
     risk: f64,
+    /// Size of the terms of which it is the sum.
+    terms: f64,
     by_entry: Mat,
     by_scalar: Vec<f64>,
 }
@@ -47,17 +49,15 @@ impl Observer<'_> {
         let risk = self.risk_slopes(state);
         let fresh = self.fresh_loss(state);
         let base = self.snapshot(state, risk.risk, fresh);
-        self.observables
-            .iter()
-            .map(|observable| {
-                let value = observable.measure(&base);
-                let sampled = base.quadrature_error() > 0.0;
-                let gradient: Result<Vec<f64>, FluctuationError> = (0..self.variables.len())
-                    .map(|index| self.slope(time, state, &risk, fresh, observable, (index, value), sampled))
-                    .collect();
-                Ok((value, gradient?))
-            })
-            .collect()
+        let values: Vec<f64> = self.observables.iter().map(|o| o.measure(&base)).collect();
+        let sampled = base.quadrature_error() > 0.0;
+        let mut gradients: Vec<(f64, Vec<f64>)> =
+            values.iter().map(|value| (*value, Vec::with_capacity(self.variables.len()))).collect();
+        for index in 0..self.variables.len() {
+            let slopes = self.slopes(time, state, &risk, fresh, &values, index, sampled)?;
+            gradients.iter_mut().zip(slopes).for_each(|((_, gradient), slope)| gradient.push(slope));
+        }
+        Ok(gradients)
     }
 
     fn snapshot<'s>(&'s self, state: &'s Overlaps, risk: f64, fresh: Option<f64>) -> Snapshot<'s> {
@@ -75,18 +75,18 @@ impl Observer<'_> {
         (noisy && asked).then(|| Snapshot::new(state, self.problem).test_loss())
     }
 
-    /// The derivative of one observable by one number of the state.
+    /// The derivatives of all observables, which have these values, by one number of the state.
     #[expect(clippy::too_many_arguments, reason = "the pieces of one difference")]
-    fn slope(
+    fn slopes(
         &self,
         time: f64,
         state: &Overlaps,
         risk: &RiskSlopes,
         fresh: Option<f64>,
-        observable: &Arc<dyn Observable>,
-        (index, value): (usize, f64),
+        values: &[f64],
+        index: usize,
         sampled: bool,
-    ) -> Result<f64, FluctuationError> {
+    ) -> Result<Vec<f64>, FluctuationError> {
         let (by_risk, scale) = match self.variables.get(index) {
             Variable::Entry { block, i, j } => {
                 let lambda = self.problem.spectrum.eigenvalues()[block];
@@ -94,33 +94,38 @@ impl Observer<'_> {
             }
             Variable::Scalar(s) => (risk.by_scalar[s], 1.0),
         };
-        let at = |by: f64| {
-            let mut moved = state.clone();
+        let mut moved = state.clone();
+        // Moved from the state itself every time, so that no rounding is left behind.
+        let mut at = |by: f64| -> Vec<f64> {
+            moved.clone_from(state);
             self.variables.add(&mut moved, index, by);
             let change = by * by_risk;
             let snapshot = self.snapshot(&moved, risk.risk + change, fresh.map(|value| value + change));
-            observable.measure(&snapshot)
+            self.observables.iter().map(|o| o.measure(&snapshot)).collect()
         };
         if !sampled {
-            let apart = JUMP_STEPS.map(|step| {
-                let by = step * scale;
-                let (up, down) = ((at(by) - value) / by, (value - at(-by)) / by);
-                let size = up.abs().max(down.abs());
-                // Differences of this step are known to so much.
-                let rounding = 1e-14 * value.abs() / by;
-                ((up - down).abs(), JUMP * size + 10.0 * rounding)
-            });
-            let [(wide, limit), (narrow, narrow_limit)] = apart;
-            if wide > limit && narrow > narrow_limit && narrow > 0.5 * wide {
-                return Err(FluctuationError::Jump {
-                    observable: observable.name(),
-                    clock: self.problem.clock.name(),
-                    time,
-                });
+            let sides = JUMP_STEPS.map(|step| (step * scale, at(step * scale), at(-step * scale)));
+            for (o, value) in values.iter().enumerate() {
+                let [(wide, limit), (narrow, narrow_limit)] =
+                    [&sides[0], &sides[1]].map(|(by, above, below)| {
+                        let (up, down) = ((above[o] - value) / by, (value - below[o]) / by);
+                        let size = up.abs().max(down.abs());
+                        // Differences of this step are known to so much; a risk is a sum of terms that cancel.
+                        let rounding = 1e-14 * (value.abs() + risk.terms) / by;
+                        ((up - down).abs(), JUMP * size + 10.0 * rounding)
+                    });
+                if wide > limit && narrow > narrow_limit && narrow > 0.5 * wide {
+                    return Err(FluctuationError::Jump {
+                        observable: self.observables[o].name(),
+                        clock: self.problem.clock.name(),
+                        time,
+                    });
+                }
             }
         }
         let step = scale * if sampled { COARSE_STEP } else { STEP };
-        Ok((8.0 * (at(step) - at(-step)) - (at(2.0 * step) - at(-2.0 * step))) / (12.0 * step))
+        let [a, b, c, d] = [step, -step, 2.0 * step, -2.0 * step].map(&mut at);
+        Ok((0..values.len()).map(|o| (8.0 * (a[o] - b[o]) - (c[o] - d[o])) / (12.0 * step)).collect())
     }
 
     fn risk_slopes(&self, state: &Overlaps) -> RiskSlopes {
@@ -163,7 +168,8 @@ impl Observer<'_> {
                 })
             })
             .collect();
-        RiskSlopes { risk: here.value, by_entry, by_scalar }
+        let terms = (0..p).map(|i| covariance[(i, i)]).fold(0.0, f64::max);
+        RiskSlopes { risk: here.value, terms, by_entry, by_scalar }
     }
 
     /// ½ H:Σ of every observable, H its Hessian: second differences along the principal directions of Σ.

@@ -87,6 +87,10 @@ const MANY: usize = 12;
 /// The coefficients of a band may be so many times as rough as its averages are accurate: a thousandth is no more than the width of a
 /// line. Four erf units of four have standard deviations within 3e-4 for overlaps and 1.4e-3 for the loss, in which overlaps cancel.
 const ALLOWED_ROUGHNESS: f64 = 10.0;
+/// Length of the first panel in units of the inverse of the largest sum of a row of J.
+const FIRST_LENGTH: f64 = 4.0;
+/// Second moments are sums that cancel where a run comes to rest: so much of the largest is left.
+const ROUNDING_OF_STEPS: f64 = 1e-11;
 /// Panels shorter than this share of the path mean that the coefficients are not smooth.
 const SHORTEST: f64 = 1e-9;
 
@@ -117,7 +121,11 @@ pub(super) fn follow(
     let mut first = lineariser.at(&here.state);
     finite(&first, here.time)?;
     let norm = row_norm(&first.jacobian).max(1e-300);
-    let mut length = (1.0 / norm).min(end);
+    // A sum of rows is far above the largest rate.
+    let mut length = (FIRST_LENGTH / norm).min(end);
+    // Variances of a step that are below this share of the largest along the path are rounding.
+    let mut rate = None;
+    let mut floor = vec![0.0; first.diffusion.rows()];
     while here.time < end {
         if monitor.cancelled() {
             return Err(EngineError::Interrupted);
@@ -127,16 +135,24 @@ pub(super) fn follow(
         let whole = length >= left || left - length < 0.1 * length;
         let to = if whole { end } else { here.time + length };
         let panel = Panel::along(lineariser, &here, first.clone(), to, rest, nodes, options, watched)?;
-        let roughness = panel.roughness();
+        let roughness = panel.roughness(&floor);
         let excess = roughness / options.allowed_roughness();
         if excess > 1.0 && to - here.time > SHORTEST * end {
             length = (to - here.time) * shrink(excess, nodes);
             continue;
         }
         path.error = path.error.max(panel.error());
+        if options.accuracy >= FINE {
+            for (i, floor) in floor.iter_mut().enumerate() {
+                *floor = (panel.strongest(i) * ROUNDING_OF_STEPS).max(*floor);
+            }
+        }
         let so_far = path.growth.last().map_or(0.0, |(_, sum)| *sum);
-        path.growth.push((panel.to, so_far + panel.growth()));
-        let (mut saved, covariance, at_nodes) = panel.integrate(&here.covariance, options)?;
+        let grown = panel.growth(rate);
+        rate = Some(grown.1);
+        path.growth.push((panel.to, so_far + grown.0));
+        let (mut saved, covariance, at_nodes) =
+            panel.integrate(&here.covariance, source.is_some(), options)?;
         let mut shift = Vec::new();
         if let Some(source) = source {
             shift = panel.shift(&here, &at_nodes, source, &mut saved, options)?;
@@ -166,9 +182,9 @@ fn shrink(excess: f64, nodes: usize) -> f64 {
     (0.7 * excess.powf(-1.0 / nodes as f64)).clamp(0.1, 0.7)
 }
 
-/// By how much the next panel may be longer.
+/// By how much the next panel may be longer: its last coefficients but one grow as the power `nodes` − 1 of its length.
 fn grow(excess: f64, nodes: usize) -> f64 {
-    (0.8 * excess.max(1e-30).powf(-1.0 / nodes as f64)).clamp(0.5, 3.0)
+    (0.9 * excess.max(1e-30).powf(-1.0 / (nodes - 1) as f64)).clamp(0.5, 5.0)
 }
 
 /// Refuses coefficients that are no numbers.
@@ -298,8 +314,14 @@ impl Panel {
         self.nodes.iter().map(|node| node.error).fold(0.0, f64::max)
     }
 
-    /// ∫ λ₊ over the panel, by trapezoids between its points or, for many numbers, by Simpson's rule.
-    fn growth(&self) -> f64 {
+    /// The largest variance per unit of the clock that steps of the panel give to number i.
+    fn strongest(&self, i: usize) -> f64 {
+        self.nodes.iter().map(|node| node.diffusion[(i, i)]).fold(0.0, f64::max)
+    }
+
+    /// ∫ λ₊ over the panel, by trapezoids between its points or, for many numbers, by Simpson's rule; and λ₊ at its end. That at its
+    /// beginning is known from the panel before.
+    fn growth(&self, first: Option<f64>) -> (f64, f64) {
         let rate = |node: &Linearisation| {
             let values = eigenvalues_general(&node.jacobian);
             values.iter().map(|(real, _)| *real).fold(0.0, f64::max)
@@ -307,17 +329,20 @@ impl Panel {
         let m = self.nodes.len() - 1;
         if self.nodes[0].jacobian.rows() > MANY {
             // The points are as many on both sides of the middle.
-            let ends = rate(&self.nodes[0]) + rate(&self.nodes[m]);
-            return self.length * (ends + 4.0 * rate(&self.nodes[m / 2])) / 6.0;
+            let ends = [first.unwrap_or_else(|| rate(&self.nodes[0])), rate(&self.nodes[m])];
+            let whole = ends[0] + 4.0 * rate(&self.nodes[m / 2]) + ends[1];
+            return (self.length * whole / 6.0, ends[1]);
         }
         let rates: Vec<f64> = self.nodes.iter().map(rate).collect();
         let trapezoid: f64 =
             (0..m).map(|j| 0.5 * (rates[j] + rates[j + 1]) * (self.times[j + 1] - self.times[j])).sum();
-        trapezoid
+        (trapezoid, rates[m])
     }
 
     /// How large the last coefficients of the interpolants are: of D in units of its own size, of J times the length of the panel.
-    fn roughness(&self) -> f64 {
+    ///
+    /// Where a run has come to rest all variances of a step are rounding, which no panel resolves: none counts as less than its `floor`.
+    fn roughness(&self, floor: &[f64]) -> f64 {
         let n = self.nodes[0].jacobian.rows();
         let m = self.nodes.len() - 1;
         // Chebyshev coefficients m and m − 1 of values at the extrema.
@@ -327,9 +352,7 @@ impl Panel {
             (0..=m).map(|j| own * ends(j) * (PI * (degree * j) as f64 / m as f64).cos()).collect()
         };
         let (last, before) = (weights(m), weights(m - 1));
-        let size: Vec<f64> = (0..n)
-            .map(|i| self.nodes.iter().map(|node| node.diffusion[(i, i)]).fold(0.0, f64::max).sqrt())
-            .collect();
+        let size: Vec<f64> = (0..n).map(|i| self.strongest(i).max(floor[i]).sqrt()).collect();
         let largest = self.nodes.iter().map(|node| node.jacobian.max_abs()).fold(0.0, f64::max);
         // J between numbers in units of what one step scatters them by. Numbers of very different sizes, such as Q and R of a run that
         // diverges, have rounding errors that are large beside the small ones and nothing beside their own scatter.
@@ -368,16 +391,16 @@ impl Panel {
         if !self.closed && worst <= quadrature { 0.0 } else { worst }
     }
 
-    /// The covariance at the saved times, at the end and at all nodes but the first.
+    /// The covariance at the saved times, at the end and, where asked for, at all nodes but the first.
     fn integrate(
         &self,
         covariance: &Mat,
+        with_nodes: bool,
         options: PathOptions,
     ) -> Result<(Vec<Point>, Mat, Vec<Mat>), EngineError> {
         let n = covariance.rows();
-        let strongest = |i: usize| self.nodes.iter().map(|node| node.diffusion[(i, i)]).fold(0.0, f64::max);
         let size: Vec<f64> =
-            (0..n).map(|i| (covariance[(i, i)].max(0.0) + self.length * strongest(i)).sqrt()).collect();
+            (0..n).map(|i| (covariance[(i, i)].max(0.0) + self.length * self.strongest(i)).sqrt()).collect();
         let largest = size.iter().copied().fold(0.0, f64::max);
         if largest == 0.0 {
             let nothing = Mat::zeros(n, n);
@@ -404,8 +427,8 @@ impl Panel {
         };
         let mut field = Lyapunov::new(self, &size);
         let state = scaled(covariance);
-        let mut times: Vec<f64> =
-            self.saved.iter().map(|(t, _)| *t).chain(self.times[1..].iter().copied()).collect();
+        let nodes = if with_nodes { &self.times[1..] } else { &[] };
+        let mut times: Vec<f64> = self.saved.iter().map(|(t, _)| *t).chain(nodes.iter().copied()).collect();
         times.sort_by(f64::total_cmp);
         times.dedup();
         let relative = (0.1 * options.accuracy).max(1e-10);
@@ -438,7 +461,7 @@ impl Panel {
             covariance: at(*time),
             shift: Vec::new(),
         });
-        let at_nodes = self.times[1..].iter().map(|t| at(*t)).collect();
+        let at_nodes = nodes.iter().map(|t| at(*t)).collect();
         Ok((points.collect(), unscaled(&solution.last_state), at_nodes))
     }
 }
