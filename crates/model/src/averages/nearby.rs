@@ -153,7 +153,8 @@ mod tests {
     }
 
     fn value(p: &[f64]) -> Vec<f64> {
-        let entry = |i: usize, j: usize| (p[1] + i as f64 * p[2]).tanh() + p[5] * p[3] + j as f64 * p[4] * p[1];
+        let entry =
+            |i: usize, j: usize| (p[1] + i as f64 * p[2]).tanh() + p[5] * p[3] + j as f64 * p[4] * p[1];
         [entry(0, 0), entry(0, 1), entry(1, 0), entry(1, 1), 1e-3 * entry(0, 1) + 1e-3 * entry(1, 0)].to_vec()
     }
 

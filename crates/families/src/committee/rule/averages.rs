@@ -12,8 +12,8 @@
 
 use super::by_panels::by_panels;
 use super::by_tables::by_tables;
-use super::continued::{KeptSums, continued};
 use super::conditional::{self, SquaredErrors};
+use super::continued::{KeptSums, continued};
 use super::erf::ErfCommittee;
 use super::kinked_risk;
 use super::planes::FourFieldIntegral;

@@ -140,12 +140,7 @@ impl Sums<'_> {
     }
 
     /// By how much sums differ from those that are finer in one respect by two steps, relative to their size.
-    fn difference_to_finer(
-        &mut self,
-        respect: Respect,
-        fineness: Fineness,
-        work: &mut Work,
-    ) -> Option<f64> {
+    fn difference_to_finer(&mut self, respect: Respect, fineness: Fineness, work: &mut Work) -> Option<f64> {
         let (mut finer, mut finest) = (fineness, Fineness::FINEST);
         let step = respect(&mut finer);
         *step = (*step + 2).min(*respect(&mut finest));

@@ -39,13 +39,7 @@ pub(super) struct KeptSums {
 }
 
 /// The averages at a covariance to a relative accuracy, for activations whose averages are sums over planes.
-pub(super) fn continued(
-    rule: &CommitteeRule,
-    law: &Law,
-    needed: Needed,
-    accuracy: f64,
-    out: &mut Averages,
-) {
+pub(super) fn continued(rule: &CommitteeRule, law: &Law, needed: Needed, accuracy: f64, out: &mut Averages) {
     let mut memory = std::mem::take(&mut out.memory);
     let kept: &mut Kept = memory.of();
     kept.place.clear();
