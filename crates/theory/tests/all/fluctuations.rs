@@ -273,7 +273,7 @@ fn starts_scatter_by_the_table_of_their_law() {
 #[test]
 fn a_run_that_diverges_is_followed_to_its_end() {
     let (q, r) = ([vec![0.5]], [vec![0.2]]);
-    for (rate, end) in [(10.0, "does not cross 0.3"), (1e3, "diverges"), (1e19, "diverges")] {
+    for (rate, end) in [(10.0, "diverges"), (1e3, "diverges"), (1e19, "diverges")] {
         let linear = problem(&unit("linear"), Spectrum::isotropic(), Training::online(rate), &q, &r);
         let theory = FluctuationTheory::new(&linear, Needed::DriftAndNoise, 1e-9).unwrap();
         let error = theory.passage(&observables(&linear, &["loss"])[0], 0.3, 10.0).unwrap_err().to_string();
