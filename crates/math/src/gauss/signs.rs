@@ -32,8 +32,12 @@ pub struct FourSigns {
     pub angles: [f64; 6],
 }
 
-/// Determinants below this are rounding noise.
+/// Determinants and variances of what is left of a field given others, all fields having variance 1, are rounding noise below this.
 const ROUNDING: f64 = 16.0 * f64::EPSILON;
+
+/// Determinants below this are computed by elimination: as a sum of products of correlations they lose more digits than they have. Two
+/// fields at distances a from two others have det ~ a⁴, which rounding of such a sum hides from a = 1e-4 on, and elimination from 1e-8 on.
+const SMALL: f64 = 1e-4;
 
 /// Fields whose squared sine is below this are parallel.
 const PARALLEL: f64 = 4.0 * f64::EPSILON;
@@ -48,8 +52,15 @@ pub fn four(correlations: &[f64; 6]) -> FourSigns {
     let size = |i: usize| (0..4).filter(|&j| j != i).map(|j| rho[i][j].abs()).fold(0.0, f64::max);
     let first = (1..4).fold(0, |least, i| if size(i) < size(least) { i } else { least });
     let [j, k, l] = std::array::from_fn(|n| (first + 1 + n) % 4);
-    let path = Path::new([rho[first][j], rho[first][k], rho[first][l]], [rho[j][k], rho[j][l], rho[k][l]]);
+    let (x, y) = ([rho[first][j], rho[first][k], rho[first][l]], [rho[j][k], rho[j][l], rho[k][l]]);
+    let path = Path::new(x, y, None);
     let whole = path.determinant * (1.0 - path.multiple);
+    if whole < SMALL {
+        let others = determinant(&rho, &[j, k, l]);
+        let whole = if others > 0.0 { determinant(&rho, &[j, k, l, first]) } else { 0.0 };
+        let mean = FRAC_2_PI * FRAC_2_PI * Path::new(x, y, Some([others, whole])).integral();
+        return FourSigns { mean: within_bounds(mean, &rho), angles: angles_by_elimination(&rho, whole) };
+    }
     let (mut cross, mut rest) = ([0.0; 6], [0.0; 6]);
     for (at, [m, n]) in PAIRS.into_iter().enumerate() {
         let [p, q] = PAIRS[5 - at];
@@ -62,6 +73,75 @@ pub fn four(correlations: &[f64; 6]) -> FourSigns {
         );
     }
     FourSigns { mean: FRAC_2_PI * FRAC_2_PI * path.integral(), angles: given_angles(&cross, &rest, whole) }
+}
+
+/// Covariances given field m, whose own variance and those of the others are 1.
+fn given_one(rho: &[[f64; 4]; 4], m: usize) -> [[f64; 4]; 4] {
+    std::array::from_fn(|i| {
+        std::array::from_fn(|j| match (rho[m][i], rho[m][j]) {
+            (own, _) if i == j => (1.0 - own) * (1.0 + own),
+            (a, b) => rho[i][j] - a * b,
+        })
+    })
+}
+
+/// The determinant of some of the fields by elimination, the largest variance first; 0 where a field is known from the others.
+fn determinant(rho: &[[f64; 4]; 4], fields: &[usize]) -> f64 {
+    let mut left = given_one(rho, fields[0]);
+    let mut rest = [0; 3];
+    let count = fields.len() - 1;
+    rest[..count].copy_from_slice(&fields[1..]);
+    let mut product = 1.0;
+    for done in 0..count {
+        for at in done + 1..count {
+            if left[rest[at]][rest[at]] > left[rest[done]][rest[done]] {
+                rest.swap(done, at);
+            }
+        }
+        let pivot = rest[done];
+        let variance = left[pivot][pivot];
+        if variance <= ROUNDING {
+            return 0.0;
+        }
+        product *= variance;
+        let row = left[pivot];
+        for &i in &rest[done + 1..count] {
+            for &j in &rest[done + 1..count] {
+                left[i][j] -= row[i] * row[j] / variance;
+            }
+        }
+    }
+    product
+}
+
+/// The angles of [`FourSigns`] where the determinant of all four, `whole`, is small: asin ρ_pq|mn = atan2(C_pq|mn, √(det/det_mn)).
+fn angles_by_elimination(rho: &[[f64; 4]; 4], whole: f64) -> [f64; 6] {
+    std::array::from_fn(|at| {
+        let ([m, n], [p, q]) = (PAIRS[at], PAIRS[5 - at]);
+        let left = given_one(rho, m);
+        let rest = left[n][n];
+        if rest <= PARALLEL {
+            return 0.0;
+        }
+        let covariance = left[p][q] - left[n][p] * left[n][q] / rest;
+        // Rounding of the second term grows where the two given fields are nearly parallel.
+        let noise = ROUNDING * (1.0 + (left[n][p].abs() + left[n][q].abs()) / rest);
+        angle(if covariance.abs() <= noise { 0.0 } else { covariance }, (whole / rest).sqrt())
+    })
+}
+
+/// The product of all four signs is that of two pairs. With probabilities p and p' that the signs of a pair differ, the probability
+/// that the product is −1 lies between |p − p'| and p + p', for each of the three ways to make pairs.
+fn within_bounds(mean: f64, rho: &[[f64; 4]; 4]) -> f64 {
+    let differ = |[i, j]: [usize; 2]| {
+        let sine = (1.0 - rho[i][j]) * (1.0 + rho[i][j]);
+        0.5 - angle(rho[i][j], if sine <= PARALLEL { 0.0 } else { sine.sqrt() }) / std::f64::consts::PI
+    };
+    (0..3).fold(mean, |mean, at| {
+        let (p, q) = (differ(PAIRS[at]), differ(PAIRS[5 - at]));
+        let odd = (p + q).min(2.0 - p - q);
+        mean.max(1.0 - 2.0 * odd).min(1.0 - 2.0 * (p - q).abs())
+    })
 }
 
 /// The correlations t x_j of one field with three others, t growing from 0 to 1.
@@ -83,9 +163,15 @@ struct Path {
 }
 
 impl Path {
-    fn new(x: [f64; 3], [y01, y02, y12]: [f64; 3]) -> Self {
-        let determinant = 1.0 + 2.0 * y01 * y02 * y12 - y01 * y01 - y02 * y02 - y12 * y12;
-        let determinant = if determinant <= ROUNDING { 0.0 } else { determinant };
+    /// From the correlations with the others, of the others, and the determinants of the others and of all four if they are known.
+    fn new(x: [f64; 3], [y01, y02, y12]: [f64; 3], known: Option<[f64; 2]>) -> Self {
+        let determinant = known.map_or_else(
+            || {
+                let sum = 1.0 + 2.0 * y01 * y02 * y12 - y01 * y01 - y02 * y02 - y12 * y12;
+                if sum <= ROUNDING { 0.0 } else { sum }
+            },
+            |[others, _]| others,
+        );
         let [x0, x1, x2] = x;
         let pair = |a: f64, b: f64, y: f64| a * a + b * b - 2.0 * a * b * y;
         // xᵀ adj(Y) x, Y being the correlations of the others.
@@ -100,9 +186,14 @@ impl Path {
         };
         let least = [x0 * x0, x1 * x1, x2 * x2, two(x0, x1, y01), two(x0, x2, y02), two(x1, x2, y12)];
         let least = least.into_iter().fold(0.0, f64::max).min(1.0);
-        let multiple = if determinant > 0.0 { (form / determinant).clamp(least, 1.0) } else { least };
+        let multiple = match known {
+            Some([others, whole]) if others > 0.0 => (1.0 - whole / others).clamp(least, 1.0),
+            None if determinant > 0.0 => (form / determinant).clamp(least, 1.0),
+            _ => least,
+        };
         // Fields in three dimensions: the root of rounding noise would be 1e-8.
-        let multiple = if determinant * (1.0 - multiple) <= PARALLEL { 1.0 } else { multiple };
+        let flat = known.is_none() && determinant * (1.0 - multiple) <= PARALLEL;
+        let multiple = if flat { 1.0 } else { multiple };
         let cross = |own: f64, a: f64, b: f64, ya: f64, yb: f64, y: f64| {
             [snapped(y - ya * yb), snapped(own * (a * yb + b * ya - own * y) - a * b)]
         };
@@ -295,7 +386,7 @@ mod tests {
     #[test]
     fn nearly_parallel_pairs_keep_their_digits() {
         for apart in [1e-3, 1e-4, 1e-5, 1e-6, 0.0] {
-            for r in [0.0, 0.3, -0.9] {
+            for r in [0.0, 0.3, -0.9, 0.9, 0.99] {
                 let rows = Mat::from_fn(4, 4, |i, j| match (i, j) {
                     (0 | 2, 0) => 1.0,
                     (1 | 3, 0) => r,
@@ -344,6 +435,36 @@ mod tests {
             let slope = (8.0 * (moved(h) - moved(-h)) - (moved(2.0 * h) - moved(-2.0 * h))) / (12.0 * h);
             let want = FRAC_2_PI * FRAC_2_PI * angles[k] / (1.0 - rho[k] * rho[k]).sqrt();
             assert!((slope - want).abs() < 1e-10, "{k}: {slope} {want}");
+        }
+    }
+
+    /// Two fields at distances a from two others, which are s apart. To second order in a both pairs differ with probability
+    /// a²/(π² s), and given the fields of a pair the other two differ by the angle atan(a/s).
+    #[test]
+    fn nearly_parallel_pairs_that_are_close_to_each_other_keep_their_digits() {
+        for r in [0.3, 0.9, 0.99, 0.999, 0.9999, 0.99999] {
+            for apart in [1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9] {
+                let s = f64::sqrt((1.0 - r) * (1.0 + r));
+                let rows = Mat::from_fn(4, 4, |i, j| match (i, j) {
+                    (0 | 2, 0) => 1.0,
+                    (1 | 3, 0) => r,
+                    (1 | 3, 1) => s,
+                    (2, 2) | (3, 3) => apart,
+                    _ => 0.0,
+                });
+                let got = four(&correlations(&rows));
+                let both = 4.0 * (apart * FRAC_1_PI).powi(2) / s;
+                let want = 1.0 - 4.0 * apart.atan() * FRAC_1_PI + both;
+                // Correlations are known to 1e-16: the smaller distances are, the less is left of their digits.
+                let rounding = (3e-16 / (apart * s)).min(4.0 * apart * FRAC_1_PI) + 1e-15;
+                let allowed = 2.0 * (apart / s).powi(2) * both + rounding;
+                assert!((got.mean - want).abs() < allowed, "{r} {apart}: {} {want}", got.mean);
+                if apart >= 1e-6 {
+                    let angle = s.atan2(apart);
+                    let allowed = 1e-12 + 1e-15 / (apart * s);
+                    assert!((got.angles[1] - angle).abs() < allowed, "{r} {apart}: {:?} {angle}", got.angles);
+                }
+            }
         }
     }
 }
