@@ -455,8 +455,8 @@ mod tests {
                 let got = four(&correlations(&rows));
                 let both = 4.0 * (apart * FRAC_1_PI).powi(2) / s;
                 let want = 1.0 - 4.0 * apart.atan() * FRAC_1_PI + both;
-                // Correlations are known to 1e-16: the smaller distances are, the less is left of their digits.
-                let rounding = (3e-16 / (apart * s)).min(4.0 * apart * FRAC_1_PI) + 1e-15;
+                // Covariances given a third field are of order s² and known to 1e-16, distances to 1e-16/a.
+                let rounding = (2e-16 / (apart * s * s)).min(4.0 * apart * FRAC_1_PI) + 1e-15;
                 let allowed = 2.0 * (apart / s).powi(2) * both + rounding;
                 assert!((got.mean - want).abs() < allowed, "{r} {apart}: {} {want}", got.mean);
                 if apart >= 1e-6 {

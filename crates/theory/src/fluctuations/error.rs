@@ -52,6 +52,18 @@ pub enum FluctuationError {
         /// The other.
         second: usize,
     },
+    /// No crossing, because the mean diverges.
+    #[error(
+        "`{observable}` does not cross {level}: the solution diverges at alpha = {at:.4}\n\nhint: use a smaller learning rate"
+    )]
+    Diverges {
+        /// Which observable.
+        observable: String,
+        /// The level.
+        level: f64,
+        /// Where the solution ends.
+        at: f64,
+    },
     /// No crossing.
     #[error("`{observable}` does not cross {level} before alpha = {until}")]
     NoCrossing {

@@ -61,6 +61,8 @@ pub(super) struct Path {
     pub(super) error: f64,
     /// First crossing of the watched level, if one was asked for and happened.
     pub(super) crossing: Option<Point>,
+    /// Where the mean diverges, if it does.
+    pub(super) diverges: Option<f64>,
 }
 
 /// What drives the shift of the mean, per unit of the clock, beside the Jacobian: a function of state, coefficients and covariance.
@@ -105,7 +107,8 @@ pub(super) fn follow(
 ) -> Result<Path, EngineError> {
     let Asked { times, watched, source } = asked;
     let end = times.last().copied().unwrap_or(0.0);
-    let mut path = Path { points: Vec::new(), growth: vec![(0.0, 0.0)], error: 0.0, crossing: None };
+    let mut path =
+        Path { points: Vec::new(), growth: vec![(0.0, 0.0)], error: 0.0, crossing: None, diverges: None };
     let shift = if source.is_some() { vec![0.0; covariance.rows()] } else { Vec::new() };
     let mut here = Point { time: 0.0, state: start.clone(), covariance, shift };
     let mut rest = times;
@@ -168,6 +171,7 @@ pub(super) fn follow(
             return Ok(path);
         }
         if panel.ended {
+            path.diverges = Some(here.time);
             return Ok(path);
         }
         first = panel.nodes.into_iter().next_back().expect("a panel has an end");
@@ -285,8 +289,9 @@ impl Panel {
                     crossed = true;
                     continue;
                 }
-                Stop::Diverged { time } | Stop::Stuck { time, .. } if !ended => {
-                    // The covariance is followed for as long as the mean is there.
+                Stop::Diverged { time } | Stop::Stuck { time, .. } if time > from => {
+                    // The covariance is followed for as long as the mean is there. Where the mean stops depends a little on the times at
+                    // which it is asked for, so that this may take several attempts; every one is shorter by a tenth.
                     to = from + 0.9 * (time - from);
                     ended = true;
                     continue;

@@ -190,13 +190,16 @@ impl<'a> FluctuationTheory<'a> {
         until: f64,
     ) -> Result<PassageLaw, FluctuationError> {
         let measure = |state: &Overlaps| observable.measure(&Snapshot::new(state, self.problem)) - level;
-        let no_crossing = || FluctuationError::NoCrossing { observable: observable.name(), level, until };
+        let no_crossing = |diverges: Option<f64>| match diverges {
+            Some(at) => FluctuationError::Diverges { observable: observable.name(), level, at },
+            None => FluctuationError::NoCrossing { observable: observable.name(), level, until },
+        };
         let mut lineariser = self.lineariser();
         let sigma = self.start_sigma(&lineariser);
         let asked = Asked { times: &[until], watched: Some(&measure), ..Asked::default() };
         let path =
             path::follow(&mut lineariser, &self.centre, sigma, asked, self.path_options(), &NoMonitor)?;
-        let point = path.crossing.ok_or_else(no_crossing)?;
+        let point = path.crossing.ok_or_else(|| no_crossing(path.diverges))?;
         let variance = self.passage_variance(&lineariser, &point, observable)?;
         Ok(PassageLaw { time: point.time, variance })
     }
