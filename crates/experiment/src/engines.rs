@@ -28,6 +28,13 @@ macro_rules! engines {
                 }
             }
 
+            /// The same engine for a drawing that moves ([`EngineOptions::in_haste`]).
+            pub(crate) fn in_haste(&self, error: f64) -> Self {
+                match self {
+                    $(Self::$name(options) => Self::$name(options.in_haste(error)),)*
+                }
+            }
+
             /// Every engine: name, one line about it, and the keys of its options.
             pub fn catalogue() -> Vec<Registered> {
                 vec![$(registered(Self::$name(<$options>::default()), <$options>::ABOUT, fits::<$options>),)*]
@@ -112,17 +119,6 @@ impl EngineSpec {
     pub fn named(name: &str) -> Option<Self> {
         let registered = Self::catalogue().into_iter().find(|engine| engine.name == name)?;
         Self::new(name, name, registered.options).ok()
-    }
-
-    /// The same engine with an error tolerance no smaller than this one, where it has any.
-    pub(crate) fn with_tolerance_of_at_least(&self, least: f64) -> Self {
-        let (name, mut options) = self.name_and_options();
-        match options.get_mut("tolerance") {
-            // One that is not given is as small as the engine likes.
-            Some(own) if own.as_f64().is_none_or(|own| own < least) => *own = least.into(),
-            _ => return self.clone(),
-        }
-        Self::new(&name, &name, options).unwrap_or_else(|_| self.clone())
     }
 
     /// Name in descriptions.

@@ -118,12 +118,13 @@ pub struct Live {
 }
 
 impl Experiment {
-    /// The experiment with integrators that are content with a drawing: their tolerance is raised to one in a hundred thousand.
+    /// The experiment with engines that are content with a drawing that moves: the tolerance of integrators is raised to one in a hundred
+    /// thousand, and standard deviations of the theory have no numbers yet.
     pub fn hasty(source: Source) -> Result<Self, Diagnostic> {
         let mut description = source.description()?;
         let asked = description.run.clone();
         for run in &mut description.run {
-            run.engine = run.engine.with_tolerance_of_at_least(HASTY_TOLERANCE);
+            run.engine = run.engine.in_haste(HASTY_TOLERANCE);
         }
         let mut experiment = Self::of_description(description, source, Size::Normal, None)?;
         // What it says of itself is what was asked for: a reader sees no key that nobody has written.

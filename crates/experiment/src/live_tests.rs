@@ -158,6 +158,24 @@ fn a_hasty_experiment_is_right_to_the_width_of_a_line_and_takes_fewer_steps() {
     assert_eq!(hasty.runs[0].key, Experiment::new(source(&coarse), Size::Normal, None).unwrap().runs[0].key);
 }
 
+/// Bands take several times what the curve takes: a drawing that moves has the curve, and the band when the hand rests.
+#[test]
+fn a_hasty_experiment_has_the_curve_and_no_band_yet() {
+    let text = TEXT.replace("engine = \"ode\"", "engine = \"ode\", fluctuations = true");
+    let text = text.replace("{ run = \"theory\", legend", "{ run = \"theory\", band = \"theory\", legend");
+    assert!(text.contains("band = "), "the series of the theory has a band");
+    let mut hasty = Live::new(Experiment::hasty(source(&text)).unwrap());
+    hasty.predict(&NoMonitor).unwrap();
+    hasty.scan(&NoMonitor, || true).unwrap();
+    let outcome = hasty.outcome();
+    let (_, figure) = &outcome.figures[0];
+    let figure = figure.as_ref().expect("a curve is drawn");
+    assert!(didact_figure::to_svg(figure).is_ok(), "with a band of no numbers");
+    let table = hasty.results.tables.values().find_map(|table| table.as_ref().ok()).unwrap();
+    assert!(table.curves("sd(loss)").unwrap()[0].iter().all(|sd| sd.is_nan()));
+    assert!(table.curves("loss").unwrap()[0].iter().all(|loss| loss.is_finite()));
+}
+
 #[test]
 fn a_description_without_a_figure_gets_one() {
     let without = TEXT.split("[[figure]]").next().unwrap();

@@ -173,6 +173,15 @@ pub trait EngineOptions {
 
     /// The engine with these options.
     fn engine(&self) -> Result<Box<dyn Engine>, OptionError>;
+
+    /// These options for a drawing that moves: content with this relative error, and without what takes longer than the curves.
+    #[must_use]
+    fn in_haste(&self, _error: f64) -> Self
+    where
+        Self: Sized + Clone,
+    {
+        self.clone()
+    }
 }
 
 /// An option with a value that makes no sense.

@@ -43,12 +43,23 @@ impl Default for FluctuationsKey {
 pub struct FluctuatingOde {
     /// The mean.
     pub mean: OrderParameterOde,
-    /// Whether fluctuations are asked for: a correction of the mean without them is refused.
-    pub asked: bool,
+    /// Whether and when standard deviations are computed.
+    pub deviations: Deviations,
     /// Whether columns are lim √d sd rather than sd.
     pub scaled: bool,
     /// Whether columns are moved by the shift of the mean at order 1/d.
     pub mean_correction: bool,
+}
+
+/// Whether and when standard deviations are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deviations {
+    /// Not asked for: a correction of the mean without them is refused.
+    Never,
+    /// Not yet: their columns are there without numbers, for a drawing that moves.
+    Later,
+    /// With the mean.
+    Now,
 }
 
 /// Relative accuracy of averages, and a tenth of what the interpolation of coefficients may add: a band is a line on paper.
@@ -129,7 +140,7 @@ impl Engine for FluctuatingOde {
 
     fn admits(&self, problem: &Problem, record: &Record) -> Result<(), EngineError> {
         let refused = |text: &str| Err(EngineError::Fluctuations(text.into()));
-        if !self.asked {
+        if self.deviations == Deviations::Never {
             return refused("`mean-correction` needs `fluctuations`");
         }
         if problem.training.samples.is_some() {
@@ -183,6 +194,10 @@ impl Engine for FluctuatingOde {
         let one = Record { replicas: 1, ..record.clone() };
         let centred = Self::centred(problem)?;
         let (mut trajectory, mut ends) = self.mean.run_with_end_states(&centred, &one, &halves)?;
+        if self.deviations == Deviations::Later {
+            self.write_nothing(record, &mut trajectory);
+            return Ok((trajectory, ends));
+        }
         let theory = FluctuationTheory::new(problem, self.mean.needed, ACCURACY)?;
         let end = ends.first().map_or(0.0, |end| end.time);
         let saved = trajectory.columns.first().map_or(record.times.len(), |column| column.curves[0].len());
@@ -241,6 +256,17 @@ impl FluctuatingOde {
     /// What a variance times d is multiplied with.
     fn per_replica(&self, problem: &Problem) -> f64 {
         if self.scaled { 1.0 } else { 1.0 / problem.dimension.unwrap_or(u64::MAX) as f64 }
+    }
+
+    /// Appends the columns and events of standard deviations without numbers.
+    fn write_nothing(&self, record: &Record, trajectory: &mut Trajectory) {
+        let saved = trajectory.columns.first().map_or(record.times.len(), |column| column.curves[0].len());
+        let columns = self.added_columns(record).into_iter();
+        trajectory
+            .columns
+            .extend(columns.map(|name| RecordedColumn { name, curves: vec![vec![f64::NAN; saved]] }));
+        let events = self.added_events(record).into_iter();
+        trajectory.events.extend(events.map(|name| Passages { name, times: vec![None] }));
     }
 
     /// Appends a column of standard deviations for every observable, and moves or adds those of the mean.

@@ -6,7 +6,7 @@ pub(crate) mod overlap_flow;
 pub(crate) mod row_flow;
 mod ways_flow;
 
-use crate::fluctuations::{FluctuatingOde, FluctuationsKey, ScaledWord};
+use crate::fluctuations::{Deviations, FluctuatingOde, FluctuationsKey, ScaledWord};
 use didact_math::linalg::Mat;
 use didact_math::ode::{self, Direction, Method, Options, Saving, Solution, Stop, VectorField};
 use didact_model::averages::time_of_call;
@@ -80,6 +80,9 @@ pub struct OdeOptions {
     pub fluctuations: FluctuationsKey,
     /// Moves the columns by the shift of the mean at order 1/d; with `fluctuations = "scaled"` it is in columns `scaled-shift(o)`.
     pub mean_correction: bool,
+    /// The standard deviations are computed later: their columns are there, without numbers.
+    #[serde(skip)]
+    pub fluctuations_later: bool,
 }
 
 /// Integrators by their use.
@@ -105,6 +108,7 @@ impl Default for OdeOptions {
             method: None,
             fluctuations: FluctuationsKey::default(),
             mean_correction: false,
+            fluctuations_later: false,
         }
     }
 }
@@ -145,14 +149,25 @@ impl EngineOptions for OdeOptions {
             FluctuationsKey::Flag(false) if self.mean_correction => {
                 return Ok(Box::new(FluctuatingOde {
                     mean,
-                    asked: false,
+                    deviations: Deviations::Never,
                     scaled: false,
                     mean_correction: true,
                 }));
             }
             FluctuationsKey::Flag(false) => return Ok(Box::new(mean)),
         };
-        Ok(Box::new(FluctuatingOde { mean, asked: true, scaled, mean_correction: self.mean_correction }))
+        // The mean itself waits for what moves it.
+        let later = self.fluctuations_later && !self.mean_correction;
+        let deviations = if later { Deviations::Later } else { Deviations::Now };
+        Ok(Box::new(FluctuatingOde { mean, deviations, scaled, mean_correction: self.mean_correction }))
+    }
+
+    fn in_haste(&self, error: f64) -> Self {
+        Self {
+            tolerance: Some(self.tolerance.map_or(error, |own| own.max(error))),
+            fluctuations_later: true,
+            ..*self
+        }
     }
 }
 
