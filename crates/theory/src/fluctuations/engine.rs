@@ -21,15 +21,17 @@ pub enum FluctuationsKey {
     /// Standard deviations at `data.dimension`, or none.
     Flag(bool),
     /// By name.
-    Named(ScaledWord),
+    Named(FluctuationsWord),
 }
 
-/// The word `scaled`.
+/// What `fluctuations` may be beside `true` and `false`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum ScaledWord {
+pub enum FluctuationsWord {
     /// Standard deviations times √d in the limit, which need no dimension.
     Scaled,
+    /// The columns without numbers, for a drawing that moves.
+    Later,
 }
 
 impl Default for FluctuationsKey {

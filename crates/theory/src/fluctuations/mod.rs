@@ -27,7 +27,7 @@ mod tests;
 mod theory;
 mod variables;
 
-pub use engine::{Deviations, FluctuatingOde, FluctuationsKey, ScaledWord};
+pub use engine::{Deviations, FluctuatingOde, FluctuationsKey, FluctuationsWord};
 pub use error::FluctuationError;
 pub use escape::EscapeLaw;
 pub use theory::{FluctuationTheory, PassageLaw, Seed};

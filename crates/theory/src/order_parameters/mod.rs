@@ -6,7 +6,7 @@ pub(crate) mod overlap_flow;
 pub(crate) mod row_flow;
 mod ways_flow;
 
-use crate::fluctuations::{Deviations, FluctuatingOde, FluctuationsKey, ScaledWord};
+use crate::fluctuations::{Deviations, FluctuatingOde, FluctuationsKey, FluctuationsWord};
 use didact_math::linalg::Mat;
 use didact_math::ode::{self, Direction, Method, Options, Saving, Solution, Stop, VectorField};
 use didact_model::averages::time_of_call;
@@ -76,13 +76,11 @@ pub struct OdeOptions {
     /// `multistep`, which needs the fewest of them, where they have not.
     pub method: Option<OdeMethod>,
     /// `true`: beside every column `o` the standard deviation of one run at `data.dimension`, as `sd(o)`, and beside every event that of
-    /// its time. `"scaled"`: the limit of sqrt(d) times it, as `scaled-sd(o)`, which needs no dimension.
+    /// its time. `"scaled"`: the limit of sqrt(d) times it, as `scaled-sd(o)`, which needs no dimension. `"later"`: the columns of `true`
+    /// without numbers, as the explorer asks for them while a knob turns.
     pub fluctuations: FluctuationsKey,
     /// Moves the columns by the shift of the mean at order 1/d; with `fluctuations = "scaled"` it is in columns `scaled-shift(o)`.
     pub mean_correction: bool,
-    /// The standard deviations are computed later: their columns are there, without numbers.
-    #[serde(skip)]
-    pub fluctuations_later: bool,
 }
 
 /// Integrators by their use.
@@ -108,7 +106,6 @@ impl Default for OdeOptions {
             method: None,
             fluctuations: FluctuationsKey::default(),
             mean_correction: false,
-            fluctuations_later: false,
         }
     }
 }
@@ -143,9 +140,14 @@ impl EngineOptions for OdeOptions {
             any_method: self.method.is_none(),
         };
         let mean = OrderParameterOde { options, needed, numerical };
-        let scaled = match self.fluctuations {
-            FluctuationsKey::Flag(true) => false,
-            FluctuationsKey::Named(ScaledWord::Scaled) => true,
+        let (scaled, deviations) = match self.fluctuations {
+            FluctuationsKey::Flag(true) => (false, Deviations::Now),
+            FluctuationsKey::Named(FluctuationsWord::Scaled) => (true, Deviations::Now),
+            // A mean that is moved by its fluctuations needs them.
+            FluctuationsKey::Named(FluctuationsWord::Later) if self.mean_correction => {
+                (false, Deviations::Now)
+            }
+            FluctuationsKey::Named(FluctuationsWord::Later) => (false, Deviations::Later),
             FluctuationsKey::Flag(false) if self.mean_correction => {
                 return Ok(Box::new(FluctuatingOde {
                     mean,
@@ -156,16 +158,16 @@ impl EngineOptions for OdeOptions {
             }
             FluctuationsKey::Flag(false) => return Ok(Box::new(mean)),
         };
-        // The mean itself waits for what moves it.
-        let later = self.fluctuations_later && !self.mean_correction;
-        let deviations = if later { Deviations::Later } else { Deviations::Now };
         Ok(Box::new(FluctuatingOde { mean, deviations, scaled, mean_correction: self.mean_correction }))
     }
 
     fn in_haste(&self, error: f64) -> Self {
         Self {
             tolerance: Some(self.tolerance.map_or(error, |own| own.max(error))),
-            fluctuations_later: true,
+            fluctuations: match self.fluctuations {
+                FluctuationsKey::Flag(true) => FluctuationsKey::Named(FluctuationsWord::Later),
+                asked => asked,
+            },
             ..*self
         }
     }
