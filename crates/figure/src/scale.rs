@@ -119,6 +119,10 @@ pub(crate) fn colour_scale(
     settle(&axis, &extent, name, "colour")
 }
 
+/// Numbers beyond this have no place on an axis: a run that diverges passes it on its way out of the numbers, where steps between ticks
+/// overflow. Numbers closer to zero than its inverse have none on a log axis, and are zero on a linear one.
+const LARGEST: f64 = 1e100;
+
 /// What the data of a panel ask of one axis.
 struct Extent {
     kind: ScaleKind,
@@ -156,7 +160,7 @@ impl Extent {
         if value.is_finite() {
             self.largest = self.largest.max(value);
         }
-        let shown = value.is_finite() && (self.kind == ScaleKind::Linear || value > 0.0);
+        let shown = value.abs() <= LARGEST && (self.kind == ScaleKind::Linear || value >= LARGEST.recip());
         self.alone |= shown;
         shown
     }
@@ -252,7 +256,8 @@ fn settle(axis: &Axis, extent: &Extent, panel: &str, name: &'static str) -> Resu
     let log = kind == ScaleKind::Log;
     let panel = || panel.to_owned();
     if let Some([low, high]) = axis.range {
-        if !(low.is_finite() && high.is_finite() && low < high && (!log || low > 0.0)) {
+        let within = low.abs().max(high.abs()) <= LARGEST && high - low >= LARGEST.recip();
+        if !(within && (!log || low >= LARGEST.recip())) {
             return Err(Error::Range { panel: panel(), axis: name, low, high, log });
         }
         return Ok(Scale { kind, low, high });
@@ -276,8 +281,9 @@ fn settle(axis: &Axis, extent: &Extent, panel: &str, name: &'static str) -> Resu
         let factor = (high / low).powf(margin);
         (low / factor, high * factor)
     } else {
-        let half = if low == 0.0 { 1.0 } else { low.abs() / 2.0 };
-        let (low, high) = if high - low > 1e-12 * high.abs().max(low.abs()) {
+        let least = LARGEST.recip();
+        let half = if low.abs() < least { 1.0 } else { low.abs() / 2.0 };
+        let (low, high) = if high - low > least.max(1e-12 * high.abs().max(low.abs())) {
             (low, high)
         } else {
             (low - half, high + half)
@@ -324,6 +330,26 @@ mod tests {
         let alone = Panel { y: Axis::log(""), layers: vec![Layer::Line(diverging)], ..Panel::default() };
         let [_, y] = scales(&alone, "(a)").unwrap();
         assert!(y.low < 0.5 && y.high > 5.0 && y.high < 20.0, "{y:?}");
+    }
+
+    /// A run that diverges passes all magnitudes before it leaves the numbers.
+    #[test]
+    fn values_of_every_magnitude_make_a_figure_or_an_error() {
+        let mut values: Vec<f64> = (-5..=5).map(|k| 1.7 * 10f64.powi(60 * k)).collect();
+        values.extend([0.0, f64::MAX, f64::MIN_POSITIVE, 5e-324, 1e-100, 1e100, f64::NAN, f64::INFINITY]);
+        for axis in [Axis::linear(""), Axis::log("")] {
+            for &first in &values {
+                for &second in &values {
+                    for sign in [1.0, -1.0] {
+                        let data = panel(&[0.0, 1.0, 2.0], &[sign * first, second, first], axis.clone());
+                        let Ok([_, y]) = scales(&data, "(a)") else { continue };
+                        let ticks = crate::ticks::choose(&y, None, 150.0, |_| Ok(true)).unwrap();
+                        let shown = ticks.major.iter().all(|tick| (y.low..=y.high).contains(&tick.value));
+                        assert!(shown && y.low < y.high, "{sign} {first:e} {second:e}: {y:?}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]
