@@ -35,7 +35,7 @@ run = [{ name = "t", engine = "ode", method = "stiff" }]
         "spectrum of a million levels",
         RUN,
         r#"
-data = { spectrum = { law = "power-law", levels = 1000000, beta = 0.5 }, dimension = 1000000 }
+data = { spectrum = { kind = "power-law", levels = 1000000, beta = 0.5 }, dimension = 1000000 }
 training = { learning-rate = 0.1 }
 record = { times = [0, 1000], observe = ["loss"] }
 run = [{ name = "t", engine = "ode" }]
