@@ -35,6 +35,8 @@ run = [{ name = "t", engine = "ode", method = "stiff" }]
         "spectrum of a million levels",
         RUN,
         r#"
+model = { family = "committee", students = 2, teachers = 2, activation = "erf(z/sqrt2)" }
+start = { students = { law = "gaussian", deviation = 0.5 }, teachers = "sampled" }
 data = { spectrum = { kind = "power-law", levels = 1000000, beta = 0.5 }, dimension = 1000000 }
 training = { learning-rate = 0.1 }
 record = { times = [0, 1000], observe = ["loss"] }
@@ -123,6 +125,7 @@ name = "best"
 controls = [{ key = "training.learning-rate", knots = 80, bounds = [0, 10] }]
 objective = { minimise = "loss", at = 100 }
 starts = 8
+replicas = 4
 "#,
     ),
     (
