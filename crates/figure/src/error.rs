@@ -101,7 +101,7 @@ pub enum Error {
         largest: f64,
     },
     /// A range that is not one.
-    #[error("panel {panel}, {axis} axis: range [{low}, {high}] must be increasing and within 1e100 of zero{}", if *log { ", and above 1e-100 on a log axis" } else { "" })]
+    #[error("panel {panel}, {axis} axis: range [{low}, {high}] must be increasing and within 1e100 of zero{}", if *log { ", and positive on a log axis (1e-100 at least)" } else { "" })]
     Range {
         /// Letter of the panel.
         panel: String,
